@@ -3,7 +3,7 @@
  * one that waits for its client commits the records of fewer requests at a time.
  */
 import { connect, type Socket } from 'node:net';
-import type { Packed } from '../src/doors/graph/packstream.ts';
+import type { PackStreamValue } from '../src/doors/graph/packstream.ts';
 import { handshakeBytes, helloBytes, map, messageBytes } from '../test/doors/graph/bolt-client.ts';
 
 const tags = { run: 0x10, pull: 0x3f, success: 0x70, record: 0x71, failure: 0x7f } as const;
@@ -14,7 +14,7 @@ export interface BoltLoad {
   readonly connections: number;
   readonly seconds: number;
   readonly text: string;
-  readonly parameters: (n: number) => Readonly<Record<string, Packed>>;
+  readonly parameters: (n: number) => Readonly<Record<string, PackStreamValue>>;
 }
 
 /** How many questions were answered, each by one record. */

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { bytesField, message } from '../src/doors/grpc/protobuf.ts';
+import { bytesField, protobufMessage } from '../src/doors/grpc/protobuf.ts';
 import { callBegun, frame, messageSent, preface } from '../test/hostile/frames.ts';
 
 const types = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7 } as const;
@@ -122,7 +122,7 @@ export async function grpcLoad({ port, secret, calls, seconds, sql }: GrpcLoad):
   const ended = new Promise<void>((resolve) => {
     const begin = (): void => {
       open++;
-      connection.begin('annals.v1.Annals/Query', message(bytesField(1, Buffer.from(sql(n++)))), () => {
+      connection.begin('annals.v1.Annals/Query', protobufMessage(bytesField(1, Buffer.from(sql(n++)))), () => {
         open--;
         if (performance.now() < until) begin();
         else if (open === 0) resolve();
@@ -139,7 +139,7 @@ export async function grpcLoad({ port, secret, calls, seconds, sql }: GrpcLoad):
 export async function doGet(port: number, secret: string, ticket: Uint8Array): Promise<void> {
   const connection = await Connection.open(port, secret);
   const method = 'arrow.flight.protocol.FlightService/DoGet';
-  const ended = new Promise((resolve) => connection.begin(method, message(bytesField(1, ticket)), resolve));
+  const ended = new Promise((resolve) => connection.begin(method, protobufMessage(bytesField(1, ticket)), resolve));
   await Promise.race([ended, connection.failed]);
   connection.close();
 }

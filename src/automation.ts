@@ -6,7 +6,7 @@ import type { Clock, Ids } from './clock.ts';
 import type { Settings } from './config.ts';
 import { approverOf } from './doors/workflows/approver.ts';
 import { builtinWorkflows } from './doors/workflows/builtin-workflows.ts';
-import type { WorkflowDependencies, Workflows } from './doors/workflows/run-workflow.ts';
+import type { WorkflowDependencies, WorkflowRunner } from './doors/workflows/run-workflow.ts';
 import { ServiceError } from './errors.ts';
 import type { AbsentOwner, Authenticator } from './governance/authentication/authenticator.ts';
 import { type Caller, tenantlessCaller } from './governance/caller.ts';
@@ -55,7 +55,7 @@ export class Automation {
   readonly jobDesk: JobDesk;
   readonly workflows: WorkflowDesk;
   /** Runs of workflows; loaded with the first: a command on a directory has none. */
-  #runs: Promise<Workflows> | null = null;
+  #runs: Promise<WorkflowRunner> | null = null;
   #callTool: WorkflowDependencies['callTool'] = () =>
     Promise.reject(new ServiceError('REL_NOT_IMPLEMENTED', 'no door serves tools here'));
 
@@ -176,7 +176,7 @@ export class Automation {
     });
   }
 
-  #loadRuns(): Promise<Workflows> {
+  #loadRuns(): Promise<WorkflowRunner> {
     const { gate, planner, clock, store } = this.#parts;
     const { erasures } = store.projections;
     this.#runs ??= import('./doors/workflows/run-workflow.ts').then(({ performWorkflows }) =>

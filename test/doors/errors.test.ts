@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
 import { errorDocument } from '../../src/doors/document/errors.ts';
-import { errorText, refusals as kvRefusals } from '../../src/doors/kv/errors.ts';
+import { errorText, respRefusals as kvRefusals } from '../../src/doors/kv/errors.ts';
 import { errorCodes, errorCodesOf } from '../../src/doors/error-codes.ts';
 import { operationOf } from '../../src/doors/object/operations.ts';
 import { wireError } from '../../src/doors/object/errors.ts';

@@ -5,12 +5,12 @@
 import { describe, expect, test } from 'vitest';
 import { nativeCodec } from '../../src/doors/columnar/native-codec.ts';
 import { boltCodec } from '../../src/doors/graph/bolt-codec.ts';
-import { wireCodec } from '../../src/doors/document/codec.ts';
-import { rows as documentCommands } from '../../src/doors/document/session.ts';
+import { mongoCodec } from '../../src/doors/document/codec.ts';
+import { documentCommandRows as documentCommands } from '../../src/doors/document/session.ts';
 import { type CommandCost, messageBytesMax } from '../../src/doors/shared/codec.ts';
 import { pause, ReceivedBytes } from '../../src/doors/shared/received-bytes.ts';
 import { respCodec } from '../../src/doors/kv/codec.ts';
-import { rows as kvCommands } from '../../src/doors/kv/session.ts';
+import { kvCommandRows as kvCommands } from '../../src/doors/kv/session.ts';
 import { relationalCodec } from '../../src/doors/relational/codec.ts';
 import { VectorBuilder } from '../../src/log/values/vector-builder.ts';
 import { compileFilter, operatorCosts } from '../../src/planner/expressions/documents/document-filter.ts';
@@ -60,7 +60,7 @@ describe('a command that may take longer than a turn runs in steps', () => {
 
 test.each([
   ['key-value', respCodec],
-  ['document', wireCodec],
+  ['document', mongoCodec],
   ['relational', relationalCodec],
   ['columnar native', nativeCodec],
   ['binary graph', boltCodec],

@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { helloBytes as boltHello, handshakeBytes, map, messageBytes } from '../doors/graph/bolt-client.ts';
 import { blockBytes, helloBytes, queryBytes } from '../doors/columnar/native-client.ts';
-import { bytesField, message } from '../../src/doors/grpc/protobuf.ts';
+import { bytesField, protobufMessage } from '../../src/doors/grpc/protobuf.ts';
 import { commandDescriptor, FlightClient } from '../doors/grpc/flight-client.ts';
 import { GrpcClient } from '../doors/grpc/grpc-client.ts';
 import type { DoorBomb } from './door-bombs.ts';
@@ -46,7 +46,7 @@ async function asked(siege: Siege, door: RpcDoor, sql: string): Promise<Buffer> 
   if (door === 'grpc') return queryMessage(sql);
   const client = new FlightClient(othersOf(siege), {}, doorSecret);
   try {
-    return message(bytesField(1, (await client.info(commandDescriptor(Buffer.from(sql)))).ticket));
+    return protobufMessage(bytesField(1, (await client.info(commandDescriptor(Buffer.from(sql)))).ticket));
   } finally {
     client.close();
   }

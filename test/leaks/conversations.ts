@@ -1,7 +1,7 @@
 /** What takes more than one request: pages, exhibits, standing queries, proofs, branches, answers that are renewed with time. */
 import { commandOf } from '../../src/doors/relational/parse-command.ts';
 import { checkIndexed } from '../../src/doors/relational/create-index.ts';
-import { droppedNotice, standingIn } from '../../src/doors/relational/drop-statement.ts';
+import { droppedNotice, existingObjectsIn } from '../../src/doors/relational/drop-statement.ts';
 import { assert, ServiceError } from '../../src/errors.ts';
 import type { Caller } from '../../src/governance/caller.ts';
 import type { Invocation, Transaction } from '../../src/governance/gate-contract.ts';
@@ -223,7 +223,7 @@ const inspected = (stage: Stage, adversary: Adversary, sql: string): Promise<Hea
   invoked(stage, adversary, { action: 'inspect', sql }, async (invocation) => {
     const command = allAtOnce(commandOf(sql));
     const snapshot = invocation.snapshot();
-    if (command.kind === 'drop') return command.names.map((name) => droppedNotice(command, name, standingIn(snapshot)));
+    if (command.kind === 'drop') return command.names.map((name) => droppedNotice(command, name, existingObjectsIn(snapshot)));
     assert(command.kind === 'create-index', 'these statements make or drop something');
     checkIndexed(snapshot.catalog.type(command.table), command.table, command.columns);
     return null;

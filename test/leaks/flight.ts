@@ -4,17 +4,17 @@ import { RpcConnections } from '../../src/doors/grpc/connections.ts';
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import { flightDataFrom, pack, pathDescriptor } from '../../src/doors/grpc/flight-messages.ts';
 import { flightService } from '../../src/doors/grpc/flight-service.ts';
-import { bytesField, Message, message, textField, varintField } from '../../src/doors/grpc/protobuf.ts';
+import { bytesField, ProtobufMessage, protobufMessage, textField, varintField } from '../../src/doors/grpc/protobuf.ts';
 import { type Conversation, talk } from './conversations.ts';
 import { Call, letIn } from './grpc.ts';
 import { settled } from './lab.ts';
 import { comesAs, heardOf, partsOf } from './narrow-doors.ts';
 
 const types = ['Deal', 'Party', 'Dossier', 'Hidden', 'hidden_view', 'SourceTrueIdentity', 'Nowhere'];
-const command = (bytes: Uint8Array): Buffer => message(varintField(1, 2), bytesField(2, bytes));
+const command = (bytes: Uint8Array): Buffer => protobufMessage(varintField(1, 2), bytesField(2, bytes));
 const sql = (text: string): Buffer => command(Buffer.from(text));
 const prepared = (text: string): Buffer =>
-  message(
+  protobufMessage(
     textField(1, 'CreatePreparedStatement'),
     bytesField(2, pack('ActionCreatePreparedStatementRequest', textField(1, text))),
   );
@@ -34,7 +34,7 @@ const actions: readonly Buffer[] = types.map((type) => prepared(`SELECT * FROM $
 
 /** A table that has to be there: options of the bulk command, and its name. */
 const into = (type: string): Buffer =>
-  command(pack('CommandStatementIngest', message(bytesField(1, varintField(1, 2)), textField(2, type))));
+  command(pack('CommandStatementIngest', protobufMessage(bytesField(1, varintField(1, 2)), textField(2, type))));
 
 const puts: readonly (readonly [type: string, descriptor: Buffer, columns: Parameters<typeof tableFromArrays>[0]])[] = [
   ['Deal', pathDescriptor('Deal'), { id: ['x1'], amount: Int32Array.of(1), note: ['own'] }],
@@ -91,7 +91,7 @@ export const flightConversations: readonly Conversation[] = [
         const [info] = await answers('GetFlightInfo', new Call(descriptor, metadata));
         hear(`GetFlightInfo ${latin1(descriptor)}`, [schemaIn(info)]);
         if (!(info instanceof Uint8Array)) continue;
-        const ticket = new Message(new Message(info).bytes(3)!).bytes(1)!;
+        const ticket = new ProtobufMessage(new ProtobufMessage(info).bytes(3)!).bytes(1)!;
         hear(`DoGet ${latin1(descriptor)}`, await answers('DoGet', new Call(ticket, metadata)));
       }
       hear('ListFlights', (await answers('ListFlights', new Call(Buffer.alloc(0), metadata))).map(schemaIn));
@@ -99,7 +99,7 @@ export const flightConversations: readonly Conversation[] = [
         const told = await answers('DoAction', new Call(action, metadata));
         const schemas = told.map((result) => {
           if (!(result instanceof Uint8Array)) return result;
-          const made = new Message(new Message(new Message(result).bytes(1)!).bytes(2)!);
+          const made = new ProtobufMessage(new ProtobufMessage(new ProtobufMessage(result).bytes(1)!).bytes(2)!);
           return [made.bytes(2), made.bytes(3)];
         });
         hear(`DoAction ${latin1(action)}`, schemas);
@@ -108,7 +108,7 @@ export const flightConversations: readonly Conversation[] = [
         const [first, ...rest] = [...flightDataFrom([tableToIPC(tableFromArrays(columns), 'stream')])].map((each) =>
           each.toBuffer(),
         );
-        const sent = [message(bytesField(1, descriptor), first!), ...rest];
+        const sent = [protobufMessage(bytesField(1, descriptor), first!), ...rest];
         hear(`DoPut ${type}`, await answers('DoPut', new Sending(sent, metadata)));
       }
     }),
@@ -120,6 +120,6 @@ const latin1 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('latin
 /** What an info says beside its ticket; a refusal as it is. */
 function schemaIn(info: unknown): unknown {
   if (!(info instanceof Uint8Array)) return info;
-  const read = new Message(info);
+  const read = new ProtobufMessage(info);
   return [read.bytes(1), read.bytes(2)];
 }

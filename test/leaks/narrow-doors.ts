@@ -3,16 +3,16 @@ import type { NativeMessage } from '../../src/doors/columnar/native-codec.ts';
 import { NativeSession } from '../../src/doors/columnar/native-session.ts';
 import { RunningQueries } from '../../src/doors/columnar/running-queries.ts';
 import { OpenCursors } from '../../src/doors/document/cursors.ts';
-import { CommandContext } from '../../src/doors/document/command.ts';
+import { DocumentCommandContext } from '../../src/doors/document/command.ts';
 import { writeDocument } from '../../src/doors/document/bson.ts';
 import { errorDocument } from '../../src/doors/document/errors.ts';
-import { rows as documentCommands } from '../../src/doors/document/session.ts';
+import { documentCommandRows as documentCommands } from '../../src/doors/document/session.ts';
 import { ConnectionCaller } from '../../src/doors/shared/connection-caller.ts';
 import type { Connection } from '../../src/doors/shared/socket-connection.ts';
 import { type DoorDependencies, wireBounds } from '../../src/doors/shared/door-dependencies.ts';
 import { BoltSession } from '../../src/doors/graph/bolt-session.ts';
-import { Packer, type Packed, Structure } from '../../src/doors/graph/packstream.ts';
-import { Cursors } from '../../src/doors/kv/scan-cursors.ts';
+import { PackStreamWriter, type PackStreamValue, PackStreamStructure } from '../../src/doors/graph/packstream.ts';
+import { ScanCursors } from '../../src/doors/kv/scan-cursors.ts';
 import { KvSession } from '../../src/doors/kv/session.ts';
 import { Channels } from '../../src/doors/kv/pub-sub.ts';
 import { ServiceError } from '../../src/errors.ts';
@@ -128,7 +128,7 @@ async function talkKv(stage: Stage, { token, organization, purpose }: Comes, hea
   let sent: Buffer[] = [];
   const gone = new AbortController();
   const connection = connectionTo((bytes) => void sent.push(Buffer.from(bytes)), gone.signal);
-  const parts = { ...partsOf(stage), cursors: new Cursors(), channels: new Channels(), number: () => 1 };
+  const parts = { ...partsOf(stage), cursors: new ScanCursors(), channels: new Channels(), number: () => 1 };
   const session = new KvSession(parts, connection);
   const ask = async (words: readonly string[]): Promise<void> => {
     await stage.lab.tick();
@@ -180,7 +180,7 @@ async function talkDocuments(stage: Stage, { token, organization, purpose }: Com
     const [name] = [...statement.keys()] as [string];
     const run = async (): Promise<Buffer> => {
       const caller = parts.authenticator.passwordCaller(token, { door: 'document', clientIp: '127.0.0.1', organization });
-      const context = new CommandContext(
+      const context = new DocumentCommandContext(
         name,
         new Map([...statement, ...stated]),
         new ConnectionCaller(parts, caller, gone.signal),
@@ -264,11 +264,11 @@ async function talkBolt(stage: Stage, { token, organization, purpose }: Comes, h
     partsOf(stage),
     connectionTo((bytes) => void sent.push(Buffer.from(bytes)), gone.signal),
   );
-  const packer = new Packer();
-  const say = async (tag: number, fields: readonly Packed[], shown: string): Promise<void> => {
+  const packer = new PackStreamWriter();
+  const say = async (tag: number, fields: readonly PackStreamValue[], shown: string): Promise<void> => {
     await stage.lab.tick();
     packer.clear();
-    packer.value(new Structure(tag, fields));
+    packer.value(new PackStreamStructure(tag, fields));
     void session.handle({ kind: 'message', body: Buffer.from(packer.bytes) });
     await session.done;
     await settled(8);
@@ -281,12 +281,12 @@ async function talkBolt(stage: Stage, { token, organization, purpose }: Comes, h
   const login = { scheme: 'basic', principal: user, credentials: token };
   await session.handle({ kind: 'noop' });
   packer.clear();
-  packer.value(new Structure(0x01, [new Map(Object.entries(login))]));
+  packer.value(new PackStreamStructure(0x01, [new Map(Object.entries(login))]));
   void session.handle({ kind: 'message', body: Buffer.from(packer.bytes) });
   await session.done;
   // It tells the number of the connection, which is of nobody's rows.
   sent = [];
-  const extra: Packed = new Map([['tx_metadata', new Map(purpose === null ? [] : [['purpose', purpose]])]]);
+  const extra: PackStreamValue = new Map([['tx_metadata', new Map(purpose === null ? [] : [['purpose', purpose]])]]);
   for (const text of patterns) {
     if (!session.isLoggedIn) break;
     await say(0x10, [text, new Map(), extra], text);

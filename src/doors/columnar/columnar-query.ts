@@ -12,10 +12,10 @@ import type { TimeLimit } from '../shared/time-limit.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { refusedAs } from './errors.ts';
 import type { ColumnarSettings } from './settings.ts';
-import type { Statement } from './statement.ts';
+import type { ColumnarStatement } from './statement.ts';
 import type { KnownTypes } from './column-types.ts';
 
-export type Question = Extract<Statement, { kind: 'question' }>;
+export type Question = Extract<ColumnarStatement, { kind: 'question' }>;
 
 export interface ColumnarQuestion {
   readonly question: Question;
@@ -30,8 +30,12 @@ export interface ColumnarQuestion {
 export const branchOf = (database: string): string => (database === 'default' ? 'main' : database);
 
 /** Runs within an invocation of the gate. Throws the planner's errors, and REL_TOO_LARGE beyond `max_result_rows`. */
-export async function answerTo(planner: PlannerContract, invocation: Invocation, asked: ColumnarQuestion): Promise<Answer> {
-  const { question, settings, database, signal } = asked;
+export async function answerColumnarQuery(
+  planner: PlannerContract,
+  invocation: Invocation,
+  columnarQuery: ColumnarQuestion,
+): Promise<Answer> {
+  const { question, settings, database, signal } = columnarQuery;
   const terms = settings.terms(null);
   const answer = await planner.query(invocation, {
     sql: question.sql,
@@ -39,7 +43,7 @@ export async function answerTo(planner: PlannerContract, invocation: Invocation,
     dialect: 'wide',
     time: timeOfTerms(terms),
     purpose: terms.purpose,
-    session: sessionOf(invocation.caller.principal, asked),
+    session: sessionOf(invocation.caller.principal, columnarQuery),
     queriesOnly: true,
     signal,
   });
@@ -55,7 +59,7 @@ export async function answerTo(planner: PlannerContract, invocation: Invocation,
 }
 
 /** The time that `max_execution_time` gives a question. */
-export function timeGiven(settings: ColumnarSettings, clock: Clock, gone: AbortSignal): TimeLimit {
+export function timeLimitOf(settings: ColumnarSettings, clock: Clock, gone: AbortSignal): TimeLimit {
   const seconds = settings.seconds('max_execution_time');
   const milliseconds = seconds === 0 ? null : seconds * 1_000;
   return { clock, gone, milliseconds, errorText: `Timeout exceeded: maximum: ${seconds} seconds` };

@@ -21,7 +21,7 @@ const lz4RatioMax = 255;
 const refusal = (why: string): ServiceError => new ServiceError('REL_INVALID', why);
 
 /** The same bytes in frames; empty pieces, where others may have a turn, stay where they are. */
-export function* toFrames(pieces: Iterable<Uint8Array>): Generator<Uint8Array, void> {
+export function* toCompressedBlocks(pieces: Iterable<Uint8Array>): Generator<Uint8Array, void> {
   const raw = Buffer.allocUnsafe(sentBytes);
   let length = 0;
   for (const piece of pieces) {
@@ -32,14 +32,14 @@ export function* toFrames(pieces: Iterable<Uint8Array>): Generator<Uint8Array, v
       length += part.length;
       at += part.length;
       if (length < sentBytes) continue;
-      yield frameOf(raw);
+      yield compressedBlockOf(raw);
       length = 0;
     }
   }
-  if (length > 0) yield frameOf(raw.subarray(0, length));
+  if (length > 0) yield compressedBlockOf(raw.subarray(0, length));
 }
 
-export function frameOf(raw: Buffer): Buffer {
+export function compressedBlockOf(raw: Buffer): Buffer {
   // The library's own length stands where the frame's does.
   const packed = compressSync(raw);
   const frame = Buffer.allocUnsafe(HASH_BYTES + headBytes - 4 + packed.length);
@@ -50,13 +50,13 @@ export function frameOf(raw: Buffer): Buffer {
   return frame;
 }
 
-export type Unframed = { readonly raw: Buffer; readonly end: number } | { readonly needs: number };
+export type DecompressedBlock = { readonly raw: Buffer; readonly end: number } | { readonly needs: number };
 
 /**
  * The content of the frame at `at` and its end; or the number of bytes that must be there first. REL_INVALID where no frame
  * begins.
  */
-export function unframe(bytes: Buffer, at: number): Unframed {
+export function decompressBlock(bytes: Buffer, at: number): DecompressedBlock {
   const head = at + HASH_BYTES;
   const from = head + headBytes;
   if (bytes.length < from) return { needs: from };

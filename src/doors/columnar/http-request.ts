@@ -23,14 +23,14 @@ import { withTimeLimit } from '../shared/time-limit.ts';
 import { leasedPieces } from '../shared/stream-lease.ts';
 import { timeOfTerms } from '../shared/session-terms.ts';
 import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '../ingest/ingest-stream.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
+import { answerColumnarQuery, branchOf, type Question, timeLimitOf } from './columnar-query.ts';
 import { columnarError, refusedAs } from './errors.ts';
 import type { HttpSessions } from './http-sessions.ts';
 import { type InputForm, inputColumns, inputForm, readRows } from './insert-formats.ts';
 import { outputForm } from './output-formats.ts';
 import type { RunningQueries } from './running-queries.ts';
 import { ColumnarSettings } from './settings.ts';
-import { beginsInsert, type Statement, type StatementContext, statementOf, statementSteps } from './statement.ts';
+import { beginsInsert, type ColumnarStatement, type StatementContext, statementOf, statementSteps } from './statement.ts';
 import { everyType } from './column-types.ts';
 
 export const doorName = 'columnar-http';
@@ -49,7 +49,7 @@ export interface ColumnarHttpSetup extends ColumnarHttpOptions, HttpRoom {
   readonly bodyLimitBytes: number;
 }
 
-type Insert = Extract<Statement, { kind: 'insert' }>;
+type Insert = Extract<ColumnarStatement, { kind: 'insert' }>;
 
 /** The head of an INSERT, up to where its rows begin, has at most so many bytes. */
 const insertHeadMax = 262_144;
@@ -143,7 +143,7 @@ export class ColumnarHttpRequest {
     const { raw } = this.#call;
     const isWrite = raw.method === 'POST';
     const session = this.#parameter('session_id');
-    const kept =
+    const sessionSettings =
       session === null
         ? null
         : this.#parts.sessions.settingsOf(this.#call.caller, {
@@ -151,19 +151,19 @@ export class ColumnarHttpRequest {
             timeout: this.#parameter('session_timeout'),
             isChecked: this.#parameter('session_check') === '1',
           });
-    this.#settings = new ColumnarSettings(kept);
+    this.#settings = new ColumnarSettings(sessionSettings);
     const facts = this.#facts();
     for (const [name, value] of this.#url.searchParams)
       if (!ofRequest.has(name) && !name.startsWith('param_')) this.#settings.set(name, value);
     const { statement, body } = await this.#statement(facts);
     if (statement.kind === 'set') {
-      if (kept === null)
+      if (sessionSettings === null)
         throw refusedAs(
           'session',
           new ServiceError('REL_INVALID', 'SET needs a session: send a session_id, or SETTINGS with the statement'),
         );
       new ColumnarSettings().setAll(statement.settings);
-      kept.setAll(statement.settings);
+      sessionSettings.setAll(statement.settings);
       return this.#plain('');
     }
     this.#settings.setAll(statement.settings);
@@ -195,7 +195,7 @@ export class ColumnarHttpRequest {
   /** The statement, and what of the body is not of it. */
   async #statement(
     facts: StatementContext,
-  ): Promise<{ readonly statement: Statement; readonly body: AsyncIterable<Uint8Array> }> {
+  ): Promise<{ readonly statement: ColumnarStatement; readonly body: AsyncIterable<Uint8Array> }> {
     const { bodies } = this.#parts;
     const { raw } = this.#call;
     if (this.#parameter('compress') === '1' || this.#parameter('decompress') === '1')
@@ -237,10 +237,12 @@ export class ColumnarHttpRequest {
     const terms = this.#settings.terms(null);
     const options = { quotesIntegers: this.#settings.flag('output_format_json_quote_64bit_integers') };
     const begunMs = clock.monotonicMs();
-    const asked = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
+    const columnarQuery = { question: statement, settings: this.#settings, database: this.#database, client: everyType };
     const gone = AbortSignal.any([this.#call.signal, killed]);
-    const answer = await withTimeLimit(timeGiven(this.#settings, clock, gone), (signal) =>
-      this.#call.invoke('query', terms, (invocation) => answerTo(planner, invocation, { ...asked, signal }), { gone: signal }),
+    const answer = await withTimeLimit(timeLimitOf(this.#settings, clock, gone), (signal) =>
+      this.#call.invoke('query', terms, (invocation) => answerColumnarQuery(planner, invocation, { ...columnarQuery, signal }), {
+        gone: signal,
+      }),
     );
     const pieces = write(answer, options);
     const head = {
@@ -375,7 +377,8 @@ function wrongRow(row: RowRejection, written: number): ServiceError {
 
 async function* empty(): AsyncGenerator<Uint8Array, void> {}
 
-const dataAt = (statement: Statement, text: string): number => (statement.kind === 'insert' ? statement.dataAt : text.length);
+const dataAt = (statement: ColumnarStatement, text: string): number =>
+  statement.kind === 'insert' ? statement.dataAt : text.length;
 
 function checkStatement(bytes: number): void {
   if (bytes > statementBytesMax) throw new ServiceError('REL_TOO_LARGE', `a statement has at most ${statementBytesMax} bytes`);
@@ -439,19 +442,19 @@ class Head {
 /** An answer compressed piece by piece. */
 class Zipped {
   readonly #gzip: Gzip = createGzip({ level: constants.Z_BEST_SPEED });
-  readonly #made: Buffer[] = [];
+  readonly #sentPieces: Buffer[] = [];
 
   constructor() {
-    this.#gzip.on('data', (piece: Buffer) => this.#made.push(piece));
+    this.#gzip.on('data', (piece: Buffer) => this.#sentPieces.push(piece));
   }
 
   async through(piece: Uint8Array): Promise<Buffer[]> {
     await new Promise<void>((resolve) => this.#gzip.write(piece, () => resolve()));
-    return this.#made.splice(0);
+    return this.#sentPieces.splice(0);
   }
 
   async end(): Promise<Buffer[]> {
     await new Promise<void>((resolve) => this.#gzip.once('end', resolve).end());
-    return this.#made.splice(0);
+    return this.#sentPieces.splice(0);
   }
 }

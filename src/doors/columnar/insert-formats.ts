@@ -470,20 +470,20 @@ function tupleRows(text: string, columns: readonly InputColumn[]): string {
   const rows: string[] = [];
   let cells: string[] | null = null;
   let words: Lexeme[] = [];
-  for (const token of lexemesIn(text)) {
-    const isMark = token.kind === 'mark';
-    if (token.depth === 0) {
-      if (isMark && token.text === '(') cells = [];
-      else if (!isMark || (token.text !== ',' && token.text !== ';'))
+  for (const lexeme of lexemesIn(text)) {
+    const isMark = lexeme.kind === 'mark';
+    if (lexeme.depth === 0) {
+      if (isMark && lexeme.text === '(') cells = [];
+      else if (!isMark || (lexeme.text !== ',' && lexeme.text !== ';'))
         throw refusedAs(
           'data',
-          new ServiceError('REL_INVALID', `a row begins with (, and not with ${JSON.stringify(token.text.slice(0, 40))}`),
+          new ServiceError('REL_INVALID', `a row begins with (, and not with ${JSON.stringify(lexeme.text.slice(0, 40))}`),
         );
-    } else if (token.depth === 1 && isMark && (token.text === ',' || token.text === ')')) {
+    } else if (lexeme.depth === 1 && isMark && (lexeme.text === ',' || lexeme.text === ')')) {
       cells!.push(literalOf(words));
       words = [];
-      if (token.text === ')') rows.push(rowOf(cells!, columns));
-    } else words.push(token);
+      if (lexeme.text === ')') rows.push(rowOf(cells!, columns));
+    } else words.push(lexeme);
   }
   return rows.length === 0 ? '' : `${rows.join('\n')}\n`;
 }

@@ -1,4 +1,4 @@
-/** Words of a statement as ClickHouse writes it: texts with backslashes, names in back-quotes, parameters in braces. */
+/** Lexemes of a statement as ClickHouse writes it: texts with backslashes, names in back-quotes, parameters in braces. */
 import { ServiceError } from '../../errors.ts';
 import { utf8 } from '../shared/utf8.ts';
 
@@ -47,13 +47,13 @@ export function* lexemesIn(text: string): Generator<Lexeme, void> {
       at = end + 2;
       continue;
     }
-    const token = tokenAt(text, at, depth);
-    if (token.kind === 'mark') {
+    const lexeme = tokenAt(text, at, depth);
+    if (lexeme.kind === 'mark') {
       if ('([{'.includes(letter)) depth++;
       else if (')]}'.includes(letter)) depth = Math.max(0, depth - 1);
     }
-    yield token;
-    at = token.end;
+    yield lexeme;
+    at = lexeme.end;
   }
 }
 

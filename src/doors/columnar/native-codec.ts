@@ -9,7 +9,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Codec, Decoded } from '../shared/codec.ts';
 import { utf8 } from '../shared/utf8.ts';
-import { unframe } from './compressed-blocks.ts';
+import { decompressBlock } from './compressed-blocks.ts';
 
 export type NativeMessage =
   | {
@@ -21,11 +21,11 @@ export type NativeMessage =
     }
   /** The bytes begin like a request of HTTP. */
   | { readonly kind: 'http' }
-  | Query
+  | NativeQuery
   | { readonly kind: 'empty-block' | 'ping' | 'cancel' | 'keep-alive' }
   | { readonly kind: 'tables-status'; readonly tables: readonly TableName[] };
 
-export interface Query {
+export interface NativeQuery {
   readonly kind: 'query';
   readonly id: string;
   /** Names and values, in their order. */
@@ -190,7 +190,7 @@ function decodeData(fields: Fields, bytes: Buffer, state: OpenState): Decoded<Na
     if (!isEmptyBlock(fields)) throw notTaken(name);
     return fields.needs > 0 ? { needs: fields.needs } : { message, taken: fields.at, state };
   }
-  const frame = unframe(bytes, fields.at);
+  const frame = decompressBlock(bytes, fields.at);
   if ('needs' in frame) return frame;
   const inner = new Fields(frame.raw);
   if (!isEmptyBlock(inner)) throw notTaken(name);

@@ -16,11 +16,11 @@ import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/do
 import { withTimeLimit } from '../shared/time-limit.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { noTerms } from '../shared/session-terms.ts';
-import { answerTo, branchOf, type Question, timeGiven } from './columnar-query.ts';
+import { answerColumnarQuery, branchOf, type Question, timeLimitOf } from './columnar-query.ts';
 import { BlockWriter, blocksOf } from './native-blocks.ts';
 import { columnarError, refusedAs } from './errors.ts';
-import { toFrames } from './compressed-blocks.ts';
-import type { NativeMessage, Query, TableName } from './native-codec.ts';
+import { toCompressedBlocks } from './compressed-blocks.ts';
+import type { NativeMessage, NativeQuery, TableName } from './native-codec.ts';
 import {
   blockInfo,
   dataHead,
@@ -68,7 +68,7 @@ export class NativeSession implements Session<NativeMessage> {
   readonly #connection: Connection;
   #login: LoggedIn | null = null;
   /** Its block of no rows is to come. */
-  #asked: Query | null = null;
+  #query: NativeQuery | null = null;
   #running: Running | null = null;
 
   constructor(parts: NativeDependencies, connection: Connection) {
@@ -77,7 +77,7 @@ export class NativeSession implements Session<NativeMessage> {
   }
 
   get atRest(): boolean {
-    return this.#asked === null && this.#running === null;
+    return this.#query === null && this.#running === null;
   }
 
   get isLoggedIn(): boolean {
@@ -103,11 +103,11 @@ export class NativeSession implements Session<NativeMessage> {
         this.#connection.write(Buffer.from(wrongPort));
         return this.#connection.end();
       case 'query':
-        this.#asked = message;
+        this.#query = message;
         return;
       case 'empty-block': {
-        const query = this.#asked;
-        this.#asked = null;
+        const query = this.#query;
+        this.#query = null;
         // Clients that were refused an INSERT may end its rows all the same.
         if (query !== null) this.#start(query);
         return;
@@ -147,9 +147,9 @@ export class NativeSession implements Session<NativeMessage> {
       if (caller.branch !== 'main') await this.#checkBranch(caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
       await this.#connection.loginRefused();
-      throw told;
+      throw recordedError;
     }
     this.#login = { caller, database, revision, client: typesKnownTo(revision), settings: new ColumnarSettings() };
     this.#connection.markAuthenticated();
@@ -165,7 +165,7 @@ export class NativeSession implements Session<NativeMessage> {
     });
   }
 
-  #start(query: Query): void {
+  #start(query: NativeQuery): void {
     const cancel = new AbortController();
     const { gone } = this.#connection;
     const leave = (): void => cancel.abort();
@@ -180,21 +180,21 @@ export class NativeSession implements Session<NativeMessage> {
   }
 
   /** Never throws: every error is sent to the client, or ends the connection. */
-  async #run(query: Query, signal: AbortSignal): Promise<void> {
-    const asker = new ConnectionCaller(this.#parts, this.#login!.caller, signal);
+  async #run(query: NativeQuery, signal: AbortSignal): Promise<void> {
+    const connectionCaller = new ConnectionCaller(this.#parts, this.#login!.caller, signal);
     const out = new Outgoing(this.#connection);
     try {
-      await this.#obey(asker, query, out);
+      await this.#obey(connectionCaller, query, out);
     } catch (error) {
-      const told = await asker.refusalOf(error);
+      const recordedError = await connectionCaller.refusalOf(error);
       if (!out.dropBlock()) return this.#connection.end();
       // The client knows that it has cancelled: it waits for the end, and for no error.
-      out.put(signal.aborted && told.code === 'REL_CANCELLED' ? endOfStream : exceptionOf(told));
+      out.put(signal.aborted && recordedError.code === 'REL_CANCELLED' ? endOfStream : exceptionOf(recordedError));
     }
     out.flush();
   }
 
-  async #obey(asker: ConnectionCaller, query: Query, out: Outgoing): Promise<void> {
+  async #obey(connectionCaller: ConnectionCaller, query: NativeQuery, out: Outgoing): Promise<void> {
     const login = this.#login!;
     const { running, ids, yieldTurn } = this.#parts;
     const settings = new ColumnarSettings(login.settings);
@@ -206,8 +206,8 @@ export class NativeSession implements Session<NativeMessage> {
         settings.setAll(statement.settings);
         const { ended, end } = running.begin(login.caller, query.id || ids.next());
         try {
-          const answer = await this.#answer(asker, statement, settings, ended);
-          return await this.#send(out, query, answer, AbortSignal.any([asker.gone, ended]));
+          const answer = await this.#answer(connectionCaller, statement, settings, ended);
+          return await this.#send(out, query, answer, AbortSignal.any([connectionCaller.gone, ended]));
         } finally {
           end();
         }
@@ -225,7 +225,7 @@ export class NativeSession implements Session<NativeMessage> {
       case 'kill': {
         const killed = running.kill(login.caller, statement.queryId);
         const rows = killed ? [['finished', statement.queryId, login.caller.principal]] : [];
-        return this.#send(out, query, smallAnswer(killedColumns, rows, noFacts), asker.gone);
+        return this.#send(out, query, smallAnswer(killedColumns, rows, noFacts), connectionCaller.gone);
       }
     }
   }
@@ -237,13 +237,18 @@ export class NativeSession implements Session<NativeMessage> {
     Object.assign(login, { caller, database });
   }
 
-  #answer(asker: ConnectionCaller, question: Question, settings: ColumnarSettings, ended: AbortSignal): Promise<Answer> {
+  #answer(
+    connectionCaller: ConnectionCaller,
+    question: Question,
+    settings: ColumnarSettings,
+    ended: AbortSignal,
+  ): Promise<Answer> {
     const { planner, clock } = this.#parts;
     const { database, client } = this.#login!;
-    const gone = AbortSignal.any([asker.gone, ended]);
-    return withTimeLimit(timeGiven(settings, clock, gone), (signal) =>
-      asker.ask({ terms: settings.terms(null) }, async ({ invocation, keep }) => {
-        const answer = await answerTo(planner, invocation, { question, settings, database, client, signal });
+    const gone = AbortSignal.any([connectionCaller.gone, ended]);
+    return withTimeLimit(timeLimitOf(settings, clock, gone), (signal) =>
+      connectionCaller.ask({ terms: settings.terms(null) }, async ({ invocation, keep }) => {
+        const answer = await answerColumnarQuery(planner, invocation, { question, settings, database, client, signal });
         keep(answer);
         return answer;
       }),
@@ -251,7 +256,7 @@ export class NativeSession implements Session<NativeMessage> {
   }
 
   /** Sends a block with the columns, the blocks of rows, and the totals. */
-  async #send(out: Outgoing, { compressed }: Query, answer: Answer, signal: AbortSignal): Promise<void> {
+  async #send(out: Outgoing, { compressed }: NativeQuery, answer: Answer, signal: AbortSignal): Promise<void> {
     const { revision, client, caller } = this.#login!;
     const writer = new BlockWriter(answer.columns, client);
     const pace = new Pace(this.#parts, this.#connection, caller, answer);
@@ -261,7 +266,7 @@ export class NativeSession implements Session<NativeMessage> {
       if (signal.aborted) throw new ServiceError('REL_CANCELLED', 'the question was cancelled');
       out.beginBlock();
       const pieces = withInfo(writer.pieces(rows), out);
-      for (const piece of compressed ? toFrames(pieces) : pieces) {
+      for (const piece of compressed ? toCompressedBlocks(pieces) : pieces) {
         out.put(piece);
         if (out.isFull || pace.isOver) {
           out.flush();
@@ -276,22 +281,22 @@ export class NativeSession implements Session<NativeMessage> {
     out.put(progress(figures, revision));
     if (columns.length > 0) {
       out.put(dataHead);
-      for (const piece of compressed ? toFrames([emptyBlock]) : [emptyBlock]) out.put(piece);
+      for (const piece of compressed ? toCompressedBlocks([emptyBlock]) : [emptyBlock]) out.put(piece);
     }
     out.put(endOfStream);
   }
 
   /** Which of these tables are there for the caller. */
   async #tables(tables: readonly TableName[]): Promise<void> {
-    const asker = new ConnectionCaller(this.#parts, this.#login!.caller, this.#connection.gone);
+    const connectionCaller = new ConnectionCaller(this.#parts, this.#login!.caller, this.#connection.gone);
     try {
-      const there = await asker.ask({ terms: noTerms, action: 'inspect' }, ({ invocation }) => {
+      const there = await connectionCaller.ask({ terms: noTerms, action: 'inspect' }, ({ invocation }) => {
         const { catalog } = invocation.snapshot();
         return tables.filter(({ table }) => catalog.type(table) !== undefined);
       });
       this.#connection.write(tablesStatus(there));
     } catch (error) {
-      this.#connection.write(exceptionOf(await asker.refusalOf(error)));
+      this.#connection.write(exceptionOf(await connectionCaller.refusalOf(error)));
     }
   }
 }

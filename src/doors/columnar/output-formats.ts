@@ -6,13 +6,13 @@ import { CellColumn, type CellOptions, escapeText } from './text-cells.ts';
 import { refusedAs } from './errors.ts';
 import { everyType } from './column-types.ts';
 
-export type Rows = Pick<Answer, 'columns' | 'batches' | 'rowCount' | 'processingTimeMs'>;
-export type Pieces = Generator<Uint8Array, void>;
+export type FormattedRows = Pick<Answer, 'columns' | 'batches' | 'rowCount' | 'processingTimeMs'>;
+export type OutputPieces = Generator<Uint8Array, void>;
 
 export interface OutputForm {
   readonly mediaType: string;
   /** Pieces of some 64 KiB, each made when it is asked for; an empty one stands where only work was done. */
-  readonly writer: () => Promise<(rows: Rows, options: CellOptions) => Pieces>;
+  readonly writer: () => Promise<(rows: FormattedRows, options: CellOptions) => OutputPieces>;
 }
 
 const pieceBytes = 65_536;
@@ -24,7 +24,7 @@ const tsv = 'text/tab-separated-values; charset=UTF-8';
 
 type Column = CellColumn;
 type RowText = (columns: readonly Column[], row: number) => string;
-type Part = (columns: readonly Column[], rows: Rows) => string;
+type Part = (columns: readonly Column[], rows: FormattedRows) => string;
 
 /** `head` before all rows, `between` two of them, and `tail` behind all. */
 function textForm(mediaType: string, row: RowText, between: string, head: Part, tail: Part): OutputForm {
@@ -41,7 +41,7 @@ interface Texts {
   readonly tail: Part;
 }
 
-function* textPieces(rows: Rows, options: CellOptions, { row, between, head, tail }: Texts): Pieces {
+function* textPieces(rows: FormattedRows, options: CellOptions, { row, between, head, tail }: Texts): OutputPieces {
   const columns = rows.columns.map((column) => new CellColumn(column, options));
   let text = head(columns, rows);
   let isFirst = true;

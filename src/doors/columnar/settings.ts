@@ -12,7 +12,7 @@ const setting = (value: string, about: string): Setting => ({ value, about });
 const ignored = 'taken and without effect here';
 
 /** Settings by name, with their defaults. */
-export const knownSettings: Readonly<Record<string, Setting>> = {
+export const columnarSettings: Readonly<Record<string, Setting>> = {
   annals_as_of: setting('', 'what was true then'),
   annals_as_of_system: setting('', 'what was believed then'),
   annals_purpose: setting('', 'why is asked'),
@@ -73,7 +73,7 @@ export class ColumnarSettings {
 
   /** Throws for an unknown setting. */
   set(name: string, value: string): void {
-    if (!Object.hasOwn(knownSettings, name))
+    if (!Object.hasOwn(columnarSettings, name))
       throw refusedAs('setting', new ServiceError('REL_INVALID', `Unknown setting ${name.slice(0, 100)}`));
     this.#given.set(name, value);
   }
@@ -83,7 +83,7 @@ export class ColumnarSettings {
   }
 
   get(name: string): string {
-    return this.#given.get(name) ?? knownSettings[name]!.value;
+    return this.#given.get(name) ?? columnarSettings[name]!.value;
   }
 
   flag(name: string): boolean {
@@ -114,6 +114,6 @@ export class ColumnarSettings {
 
   /** The settings as rows of `system.settings`. */
   all(): readonly { readonly name: string; readonly value: string; readonly about: string }[] {
-    return Object.entries(knownSettings).map(([name, { about }]) => ({ name, value: this.get(name), about }));
+    return Object.entries(columnarSettings).map(([name, { about }]) => ({ name, value: this.get(name), about }));
   }
 }

@@ -20,7 +20,7 @@ export interface StatementContext {
   readonly parameters: ReadonlyMap<string, string>;
 }
 
-export type Statement = Stated &
+export type ColumnarStatement = Stated &
   (
     | {
         readonly kind: 'question';
@@ -53,7 +53,7 @@ const notHere = new Set(
  * `text` may end inside an INSERT whose data follows: null where it ends before its data can begin, and `isWhole` is false.
  * Throws REL_PARSE for text that is no statement, REL_NOT_IMPLEMENTED for an unsupported statement.
  */
-export function statementOf(text: string, facts: StatementContext, isWhole = true): Statement | null {
+export function statementOf(text: string, facts: StatementContext, isWhole = true): ColumnarStatement | null {
   try {
     return allAtOnce(statementSteps(text, facts, isWhole));
   } catch (error) {
@@ -63,7 +63,7 @@ export function statementOf(text: string, facts: StatementContext, isWhole = tru
 }
 
 /** Translates in steps: a query may have hundreds of thousands of words. */
-export function statementSteps(text: string, facts: StatementContext, isWhole = true): Steps<Statement> {
+export function statementSteps(text: string, facts: StatementContext, isWhole = true): Steps<ColumnarStatement> {
   return new StatementReader(text, facts, isWhole).statement();
 }
 
@@ -98,7 +98,7 @@ class StatementReader {
     this.#advance();
   }
 
-  *statement(): Steps<Statement> {
+  *statement(): Steps<ColumnarStatement> {
     const verb = this.#next?.kind === 'word' ? this.#next.text.toUpperCase() : (this.#next?.text ?? '');
     switch (verb) {
       case 'SELECT':
@@ -133,65 +133,65 @@ class StatementReader {
     }
   }
 
-  *#question(): Steps<Statement> {
+  *#question(): Steps<ColumnarStatement> {
     if (this.#text.length > statementCharactersMax)
       throw new ServiceError('REL_PARSE', `the statement is longer than ${statementCharactersMax} characters`);
     let sql = '';
     let words = 0;
     let end = this.#next?.at ?? 0;
     let before: Lexeme | null = null;
-    for (let token = this.#next; token !== null && !this.#isClause(token); token = this.#next) {
+    for (let lexeme = this.#next; lexeme !== null && !this.#isClause(lexeme); lexeme = this.#next) {
       if (++words % wordsInTurn === 0) yield;
-      if (token.kind === 'mark' && token.text === ';') {
+      if (lexeme.kind === 'mark' && lexeme.text === ';') {
         this.#advance();
         if (this.#next !== null) throw refusedAs('several', this.#syntax('one statement'));
         break;
       }
       this.#advance();
-      const said = this.#translate(token, before);
+      const said = this.#translate(lexeme, before);
       // The planner reads E'…' otherwise than a word and a text, and backslashes in it.
-      const isApart = token.at > end || (token.kind === 'text' && before?.kind === 'word');
-      before = token;
+      const isApart = lexeme.at > end || (lexeme.kind === 'text' && before?.kind === 'word');
+      before = lexeme;
       if (said === null) continue;
       sql += `${isApart ? ' ' : ''}${said}`;
-      end = token.end;
+      end = lexeme.end;
     }
     return this.#withEnding({ kind: 'question' as const, sql, parameters: this.#parameters, describes: null });
   }
 
   /** A token as the planner's SQL writes it; null: it says nothing there. */
-  #translate(token: Lexeme, before: Lexeme | null): string | null {
-    switch (token.kind) {
+  #translate(lexeme: Lexeme, before: Lexeme | null): string | null {
+    switch (lexeme.kind) {
       case 'text':
-        return textOf(token.text);
+        return textOf(lexeme.text);
       case 'name':
-        return this.#isOwnDatabase(token) ? null : nameOf(token.text);
+        return this.#isOwnDatabase(lexeme) ? null : nameOf(lexeme.text);
       case 'parameter':
-        return this.#parameter(token.text);
+        return this.#parameter(lexeme.text);
       case 'mark':
-        if (token.text === '==') return '=';
-        if (token.text === '.' && before !== null && this.#skipped === before) return null;
-        return token.text;
+        if (lexeme.text === '==') return '=';
+        if (lexeme.text === '.' && before !== null && this.#skipped === before) return null;
+        return lexeme.text;
       case 'word':
-        if (this.#isOwnDatabase(token)) return null;
-        return this.#next?.text === '(' && this.#next.kind === 'mark' ? this.#call(token) : token.text;
+        if (this.#isOwnDatabase(lexeme)) return null;
+        return this.#next?.text === '(' && this.#next.kind === 'mark' ? this.#call(lexeme) : lexeme.text;
       default:
-        return token.text;
+        return lexeme.text;
     }
   }
 
   #skipped: Lexeme | null = null;
 
   /** `default.T` is T: only the current database can be read. */
-  #isOwnDatabase(token: Lexeme): boolean {
-    if (token.text !== this.#facts.database || this.#next?.text !== '.') return false;
-    this.#skipped = token;
+  #isOwnDatabase(lexeme: Lexeme): boolean {
+    if (lexeme.text !== this.#facts.database || this.#next?.text !== '.') return false;
+    this.#skipped = lexeme;
     return true;
   }
 
   /** Functions that the planner lacks, or spells otherwise. */
-  #call(token: Lexeme): string {
-    const name = token.text.toLowerCase();
+  #call(lexeme: Lexeme): string {
+    const name = lexeme.text.toLowerCase();
     const isBare = (): boolean => this.#text.slice(this.#next!.end).trimStart().startsWith(')');
     const value = {
       version: serverVersion,
@@ -212,7 +212,7 @@ class StatementReader {
       this.#advance();
       return 'COUNT(*)';
     }
-    return token.text;
+    return lexeme.text;
   }
 
   #parameter(text: string): string {
@@ -234,7 +234,7 @@ class StatementReader {
     return `$${this.#parameters.length}`;
   }
 
-  #insert(): Statement {
+  #insert(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('INTO')) this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
@@ -267,7 +267,7 @@ class StatementReader {
     return this.#text[at] === '\n' ? at + 1 : at;
   }
 
-  #show(): Statement {
+  #show(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TEMPORARY')) this.#advance();
     const what = this.#next?.text.toUpperCase();
@@ -298,7 +298,7 @@ class StatementReader {
     return name;
   }
 
-  #listStatement(sql: string, name: string, among = 'true'): Statement {
+  #listStatement(sql: string, name: string, among = 'true'): ColumnarStatement {
     let where = ` WHERE ${among}`;
     const negated = this.#isWord('NOT');
     if (negated) this.#advance();
@@ -312,7 +312,7 @@ class StatementReader {
     return this.#catalogue(`${sql}${where} ORDER BY ${name}`);
   }
 
-  #describe(): Statement {
+  #describe(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TABLE')) this.#advance();
     const table = this.#table();
@@ -323,7 +323,7 @@ class StatementReader {
     );
   }
 
-  #exists(): Statement {
+  #exists(): ColumnarStatement {
     this.#advance();
     if (this.#isWord('TEMPORARY')) this.#advance();
     const isDatabase = this.#isWord('DATABASE');
@@ -339,11 +339,11 @@ class StatementReader {
     return `database = ${textOf(database)} AND ${column} = ${textOf(name)}`;
   }
 
-  #catalogue(sql: string, describes: string | null = null): Statement {
+  #catalogue(sql: string, describes: string | null = null): ColumnarStatement {
     return this.#withEnding({ kind: 'question' as const, sql, parameters: [], describes });
   }
 
-  #kill(): Statement {
+  #kill(): ColumnarStatement {
     this.#advance();
     if (!this.#isWord('QUERY')) throw new ServiceError('REL_NOT_IMPLEMENTED', 'only KILL QUERY is supported');
     this.#advance();
@@ -377,12 +377,12 @@ class StatementReader {
     return { ...statement, format, settings: this.#settings };
   }
 
-  #isClause(token: Lexeme): boolean {
-    if (token.kind !== 'word' || token.depth > 0) return false;
-    const word = token.text.toUpperCase();
+  #isClause(lexeme: Lexeme): boolean {
+    if (lexeme.kind !== 'word' || lexeme.depth > 0) return false;
+    const word = lexeme.text.toUpperCase();
     if (word !== 'FORMAT' && word !== 'SETTINGS') return false;
     // A column may be called so: a clause is followed by a name, and nothing but clauses by that.
-    const rest = this.#text.slice(token.end);
+    const rest = this.#text.slice(lexeme.end);
     return word === 'FORMAT' ? /^\s+\w+\s*(;|$|SETTINGS\b)/i.test(rest) : /^\s+\w+\s*=/.test(rest);
   }
 
@@ -421,16 +421,16 @@ class StatementReader {
   }
 
   #name(what: string): string {
-    const token = this.#next;
-    if (token?.kind === 'parameter') {
+    const lexeme = this.#next;
+    if (lexeme?.kind === 'parameter') {
       this.#advance();
-      const said = this.#parameter(token.text);
+      const said = this.#parameter(lexeme.text);
       if (!said.startsWith('"')) throw this.#syntax(what);
       return said.slice(1, -1).replaceAll('""', '"');
     }
-    if (token === null || (token.kind !== 'word' && token.kind !== 'name')) throw this.#syntax(what);
+    if (lexeme === null || (lexeme.kind !== 'word' && lexeme.kind !== 'name')) throw this.#syntax(what);
     this.#advance();
-    return token.text;
+    return lexeme.text;
   }
 
   /** Names in brackets. */
@@ -459,9 +459,9 @@ class StatementReader {
   }
 
   #syntax(wanted: string): ServiceError {
-    const token = this.#next;
+    const lexeme = this.#next;
     const where =
-      token === null ? 'the end' : `position ${token.at + 1} (${JSON.stringify(this.#text.slice(token.at, token.at + 40))})`;
+      lexeme === null ? 'the end' : `position ${lexeme.at + 1} (${JSON.stringify(this.#text.slice(lexeme.at, lexeme.at + 40))})`;
     return new ServiceError('REL_PARSE', `Syntax error: failed at ${where}: ${wanted} is expected`);
   }
 }

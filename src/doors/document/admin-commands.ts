@@ -1,10 +1,10 @@
-/** Commands about collections, and those that drivers and shells send before any other. */
+/** Commands about databases and collections, and `hello`, `buildInfo` and others that drivers send first. */
 import { batchRowsMax } from '../../projections/command.ts';
 import { documentBytesMax, type Members, type Writable, type WritableObject } from './bson.ts';
 import {
   collectionName,
-  type CommandContext,
-  type CommandRow,
+  type DocumentCommandContext,
+  type DocumentCommandRow,
   doorName,
   flagOf,
   namedMost,
@@ -13,7 +13,7 @@ import {
 } from './command.ts';
 import { compileFilter } from '../../planner/expressions/documents/document-filter.ts';
 import { documentOf, Special } from '../../planner/expressions/documents/document-values.ts';
-import { entryType, find, namesIn, typesDatabase } from './document-rows.ts';
+import { entryType, findDocuments, namesIn, typesDatabase } from './document-rows.ts';
 import { DocumentRefusal } from './errors.ts';
 
 const wireVersion = { least: 0, most: 17 } as const;
@@ -48,7 +48,7 @@ const cursorOf = (namespace: string, firstBatch: readonly Writable[]): WritableO
   ok: 1,
 });
 
-async function listCollections(context: CommandContext): Promise<WritableObject> {
+async function listCollections(context: DocumentCommandContext): Promise<WritableObject> {
   const { database } = context;
   const nameOnly = context.flag('nameOnly') === true;
   const fits = compileFilter(context.object('filter') ?? new Map());
@@ -62,7 +62,7 @@ async function listCollections(context: CommandContext): Promise<WritableObject>
   return cursorOf(`${database}.$cmd.listCollections`, listed);
 }
 
-async function listDatabases(context: CommandContext): Promise<WritableObject> {
+async function listDatabases(context: DocumentCommandContext): Promise<WritableObject> {
   const nameOnly = context.flag('nameOnly') === true;
   const fits = compileFilter(context.object('filter') ?? new Map());
   const { result } = await context.read((reading) => namesIn(reading, null, context.time));
@@ -72,9 +72,11 @@ async function listDatabases(context: CommandContext): Promise<WritableObject> {
 
 const idIndex = { v: 2, key: { _id: 1 }, name: '_id_' } as const;
 
-async function listIndexes(context: CommandContext): Promise<WritableObject> {
+async function listIndexes(context: DocumentCommandContext): Promise<WritableObject> {
   const { place } = context;
-  const { result } = await context.read((reading) => find(reading, { ...place, filter: new Map(), time: context.time, most: 1 }));
+  const { result } = await context.read((reading) =>
+    findDocuments(reading, { ...place, filter: new Map(), time: context.time, most: 1 }),
+  );
   if (result.length === 0) throw new DocumentRefusal(26, `ns does not exist: ${context.namespace}`, 'REL_NOT_FOUND');
   return cursorOf(context.namespace, [idIndex]);
 }
@@ -82,24 +84,29 @@ async function listIndexes(context: CommandContext): Promise<WritableObject> {
 /** A collection is there once a document is in it, and keys are all that is indexed. */
 const nothingDone =
   (note: string) =>
-  async (context: CommandContext): Promise<Members> => {
+  async (context: DocumentCommandContext): Promise<Members> => {
     if (context.database === typesDatabase) throw new DocumentRefusal(13, `${typesDatabase} is read-only`, 'REL_ACL');
     collectionName(context.subject);
     return { ok: 1, note };
   };
 
 /** Deletes all documents of the collection; earlier versions stay readable as of then. */
-async function drop(context: CommandContext): Promise<WritableObject> {
+async function drop(context: DocumentCommandContext): Promise<WritableObject> {
   const { place } = context;
   const count = await context.write(null, 'delete', async (reading) => {
     let dropped = 0;
     for (;;) {
-      const found = await find(reading, { ...place, filter: new Map(), time: 'current', most: batchRowsMax });
-      const keys = found.filter(({ own }) => own).map(({ key }) => key);
+      const collectionDocuments = await findDocuments(reading, {
+        ...place,
+        filter: new Map(),
+        time: 'current',
+        most: batchRowsMax,
+      });
+      const keys = collectionDocuments.filter(({ own }) => own).map(({ key }) => key);
       if (keys.length === 0) return dropped;
       await reading.invocation.submit({ kind: 'delete-rows', type: entryType, keys });
       dropped += keys.length;
-      await context.asker.parts.yieldTurn();
+      await context.connectionCaller.parts.yieldTurn();
     }
   });
   if (count === 0) throw new DocumentRefusal(26, 'ns not found', 'REL_NOT_FOUND');
@@ -107,7 +114,7 @@ async function drop(context: CommandContext): Promise<WritableObject> {
 }
 
 /** Commands that ask the gate. */
-export const collections: Readonly<Record<string, CommandRow>> = {
+export const collectionCommands: Readonly<Record<string, DocumentCommandRow>> = {
   listCollections: { cost: ofDocuments, takes: ['filter', 'nameOnly', 'authorizedCollections', 'cursor'], run: listCollections },
   listDatabases: { cost: ofDocuments, takes: ['filter', 'nameOnly', 'authorizedDatabases'], run: listDatabases },
   listIndexes: { cost: ofFew, takes: ['cursor'], run: listIndexes },
@@ -129,8 +136,8 @@ export const collections: Readonly<Record<string, CommandRow>> = {
       if (indexes.length > namedMost) throw new DocumentRefusal(2, `at most ${namedMost} indexes are named at once`);
       if (indexes.some((index) => flagOf(index.get('unique'), 'createIndexes.indexes.unique') === true))
         throw new DocumentRefusal(115, 'unique indexes are not supported: only _id is unique', 'REL_NOT_IMPLEMENTED');
-      const made = await nothingDone('no index was created: documents are found by _id, or by a scan')(context);
-      return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...made };
+      const createdNothing = await nothingDone('no index was created: documents are found by _id, or by a scan')(context);
+      return { numIndexesBefore: 1, numIndexesAfter: 1, createdCollectionAutomatically: false, ...createdNothing };
     },
   },
   dropIndexes: { cost: ofFew, takes: ['index'], run: nothingDone('there was no index to drop') },
@@ -138,7 +145,7 @@ export const collections: Readonly<Record<string, CommandRow>> = {
 };
 
 /** Replies that depend on nothing but the connection. */
-export const answers: Readonly<Record<string, (connection: number) => WritableObject>> = {
+export const fixedAnswers: Readonly<Record<string, (connection: number) => WritableObject>> = {
   ping: () => ({ ok: 1 }),
   buildInfo: () => ({
     version: serverVersion,

@@ -196,9 +196,9 @@ function openScopedCode(reader: Reader, name: string, limit: number): Open {
   return { values: new Map(), end, name, code };
 }
 
-function put({ values }: Open, name: string, value: Stored): void {
-  if (values instanceof Map) values.set(name, value);
-  else values.push(value);
+function put({ values }: Open, name: string, bsonValue: Stored): void {
+  if (values instanceof Map) values.set(name, bsonValue);
+  else values.push(bsonValue);
 }
 
 export function readDocument(bytes: Buffer, at = 0): { readonly document: StoredObject; readonly end: number } {

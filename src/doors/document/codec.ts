@@ -14,7 +14,7 @@ import type { Codec, Decoded } from '../shared/codec.ts';
 import { documentEnd, readSteps, type WritableObject, writeDocument } from './bson.ts';
 import { DocumentRefusal } from './errors.ts';
 
-export interface Message {
+export interface MongoMessage {
   readonly number: number;
   readonly form: 'msg' | 'query';
   /** Not read yet: the reply reports any error in it, because the next message begins where this one's length says. */
@@ -24,7 +24,7 @@ export interface Message {
 }
 
 /** Nothing but the head is looked at: `commandSteps` reads the body. */
-export const wireCodec: Codec<null, Message> = { start: null, cost: { part: 500, byte: 0 }, partsInTurn: 1, decode };
+export const mongoCodec: Codec<null, MongoMessage> = { start: null, cost: { part: 500, byte: 0 }, partsInTurn: 1, decode };
 
 const headBytes = 16;
 const opCodes = { reply: 1, query: 2004, msg: 2013, compressed: 2012 } as const;
@@ -34,7 +34,7 @@ const knownFlags = 0x1_0003;
 const malformedError = (what: string): ServiceError => new ServiceError('REL_INVALID', what);
 const refusal = (what: string): DocumentRefusal => new DocumentRefusal(22, what);
 
-function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
+function decode(_state: null, bytes: Buffer): Decoded<null, MongoMessage> {
   if (bytes.length < headBytes) return { needs: headBytes };
   const length = bytes.readInt32LE(0);
   const code = bytes.readInt32LE(12);
@@ -49,7 +49,7 @@ function decode(_state: null, bytes: Buffer): Decoded<null, Message> {
 }
 
 /** The command of a message; lists of documents beside it are among its members. */
-export function* commandSteps({ form, body }: Pick<Message, 'form' | 'body'>): Steps<StoredObject> {
+export function* commandSteps({ form, body }: Pick<MongoMessage, 'form' | 'body'>): Steps<StoredObject> {
   if (form === 'msg') return yield* sectionSteps(body);
   const nameEnd = body.indexOf(0, 4);
   if (nameEnd < 0 || nameEnd + 9 > body.length) throw refusal('a query is cut short');
@@ -94,7 +94,11 @@ function* sectionSteps(whole: Buffer): Steps<StoredObject> {
 }
 
 /** The reply to a message, in the form in which that was asked: a document as BSON. `own` numbers it. */
-export function encodeReply(own: number, { number, form }: Pick<Message, 'number' | 'form'>, document: WritableObject): Buffer {
+export function encodeReply(
+  own: number,
+  { number, form }: Pick<MongoMessage, 'number' | 'form'>,
+  document: WritableObject,
+): Buffer {
   const between = form === 'msg' ? 5 : 20;
   const reply = writeDocument(document, headBytes + between).fill(0, 0, headBytes + between);
   reply.writeInt32LE(reply.length, 0);

@@ -11,15 +11,15 @@ import { markConflictsStale } from '../shared/stale-conflicts.ts';
 import { noTerms, type Terms, timeOfTerms, withTerm } from '../shared/session-terms.ts';
 import type { WritableObject } from './bson.ts';
 import type { OpenCursors } from './cursors.ts';
-import { entryType, type Namespace, type Reading, refuseFirst, typesDatabase } from './document-rows.ts';
-import { DocumentRefusal, refusals } from './errors.ts';
+import { entryType, type Namespace, type DocumentReading, refuseFirst, typesDatabase } from './document-rows.ts';
+import { DocumentRefusal, mongoRefusals } from './errors.ts';
 
-export interface CommandRow {
+export interface DocumentCommandRow {
   /** Members that a command takes beside its own name, and those that all commands take. */
   readonly takes: readonly string[];
   /** The cost per document, statement or member. */
   readonly cost: CommandCost;
-  readonly run: (context: CommandContext) => Promise<WritableObject>;
+  readonly run: (context: DocumentCommandContext) => Promise<WritableObject>;
 }
 
 /** Goes over documents, or statements, in turns. */
@@ -41,18 +41,18 @@ export const ignored: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-export class CommandContext {
+export class DocumentCommandContext {
   readonly name: string;
   readonly command: StoredObject;
-  readonly asker: ConnectionCaller;
+  readonly connectionCaller: ConnectionCaller;
   readonly cursors: OpenCursors;
   readonly terms: Terms;
   readonly time: DefaultTime;
 
-  constructor(name: string, command: StoredObject, asker: ConnectionCaller, cursors: OpenCursors) {
+  constructor(name: string, command: StoredObject, connectionCaller: ConnectionCaller, cursors: OpenCursors) {
     this.name = name;
     this.command = command;
-    this.asker = asker;
+    this.connectionCaller = connectionCaller;
     this.cursors = cursors;
     this.terms = termsIn(command.get('comment'));
     this.time = timeOfTerms(this.terms);
@@ -81,17 +81,17 @@ export class CommandContext {
   }
 
   object(name: string): StoredObject | undefined {
-    const value = this.command.get(name);
-    if (value === undefined || value === null) return undefined;
-    if (!isObject(value)) throw refusals.wrongType(`${this.name}.${name}`, 'an object');
-    return value;
+    const bsonValue = this.command.get(name);
+    if (bsonValue === undefined || bsonValue === null) return undefined;
+    if (!isObject(bsonValue)) throw mongoRefusals.wrongType(`${this.name}.${name}`, 'an object');
+    return bsonValue;
   }
 
   number(name: string): number | undefined {
-    const value = this.command.get(name);
-    if (value === undefined || value === null) return undefined;
-    const whole = isNumeric(value) ? toWhole(value) : null;
-    if (whole === null) throw refusals.wrongType(`${this.name}.${name}`, 'a whole number');
+    const bsonValue = this.command.get(name);
+    if (bsonValue === undefined || bsonValue === null) return undefined;
+    const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
+    if (whole === null) throw mongoRefusals.wrongType(`${this.name}.${name}`, 'a whole number');
     return Number(whole);
   }
 
@@ -100,20 +100,20 @@ export class CommandContext {
   }
 
   objects(name: string): readonly StoredObject[] {
-    const value = this.command.get(name);
-    if (value === undefined) throw refusals.missing(`${this.name}.${name}`);
-    if (!isList(value) || value.length > listMost || !value.every(isObject))
-      throw refusals.wrongType(`${this.name}.${name}`, `a list of objects, at most ${listMost}`);
-    return value;
+    const bsonValue = this.command.get(name);
+    if (bsonValue === undefined) throw mongoRefusals.missing(`${this.name}.${name}`);
+    if (!isList(bsonValue) || bsonValue.length > listMost || !bsonValue.every(isObject))
+      throw mongoRefusals.wrongType(`${this.name}.${name}`, `a list of objects, at most ${listMost}`);
+    return bsonValue;
   }
 
   /** Runs what reads; its answers are looked at once more before the reply leaves. */
   async read<T>(
-    run: (reading: Reading) => Promise<T>,
+    run: (reading: DocumentReading) => Promise<T>,
     asked: Partial<CommandRequest> = {},
   ): Promise<{ result: T; answers: readonly Answer[] }> {
     const answers: Answer[] = [];
-    const result = await this.asker.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
+    const result = await this.connectionCaller.ask({ terms: this.terms, ...asked }, ({ invocation, keep }) => {
       keep({ overtaken: () => answers.some((answer) => answer.overtaken()) });
       return run(this.reading(invocation, (answer) => answers.push(answer)));
     });
@@ -121,17 +121,17 @@ export class CommandContext {
   }
 
   /** Runs what writes, in one invocation. `keys`: it reads by so many keys, and nothing else; null: by filters. */
-  write<T>(keys: number | null, action: 'ingest' | 'delete', run: (reading: Reading) => Promise<T>): Promise<T> {
+  write<T>(keys: number | null, action: 'ingest' | 'delete', run: (reading: DocumentReading) => Promise<T>): Promise<T> {
     if (this.terms.as_of !== null || this.terms.as_of_system !== null) throw new DocumentRefusal(2, 'as_of is for reads only');
-    if (this.database === typesDatabase) throw refusals.readOnly(typesDatabase);
+    if (this.database === typesDatabase) throw mongoRefusals.readOnly(typesDatabase);
     const act = { action, template: `${this.name} ${this.namespace}` };
     const asked = { terms: this.terms, writes: true, act, ...(keys !== null && { keysRead: keys }) };
-    return this.asker.ask(asked, ({ invocation, keep }) => run(this.reading(invocation, keep)));
+    return this.connectionCaller.ask(asked, ({ invocation, keep }) => run(this.reading(invocation, keep)));
   }
 
-  reading(invocation: Invocation, keep: (answer: Answer) => void): Reading {
-    const { planner } = this.asker.parts;
-    const signal = this.asker.gone;
+  reading(invocation: Invocation, keep: (answer: Answer) => void): DocumentReading {
+    const { planner } = this.connectionCaller.parts;
+    const signal = this.connectionCaller.gone;
     return { planner, invocation, terms: this.terms, signal, yieldTurn: planner.turns(signal), keep };
   }
 
@@ -153,20 +153,20 @@ export class CommandContext {
 }
 
 /** A number counts as true unless it is 0. */
-export function flagOf(value: Stored | undefined, name: string): boolean | undefined {
-  if (value === undefined || value === null) return undefined;
-  if (typeof value === 'boolean') return value;
-  if (!isNumeric(value)) throw refusals.wrongType(name, 'bool');
-  return toWhole(value) !== 0n;
+export function flagOf(bsonValue: Stored | undefined, name: string): boolean | undefined {
+  if (bsonValue === undefined || bsonValue === null) return undefined;
+  if (typeof bsonValue === 'boolean') return bsonValue;
+  if (!isNumeric(bsonValue)) throw mongoRefusals.wrongType(name, 'bool');
+  return toWhole(bsonValue) !== 0n;
 }
 
 export const namespaceOf = ({ database, collection }: Namespace): string => `${database}.${collection}`;
 
-export function collectionName(value: Stored | undefined): string {
-  if (typeof value !== 'string') throw new DocumentRefusal(73, 'the command names no collection');
-  if (value === '' || value.length > 200 || /[$\0/]|^\.|\.$/.test(value))
-    throw new DocumentRefusal(73, `Invalid collection name: ${value.slice(0, 200)}; it has neither $ nor / here`);
-  return value;
+export function collectionName(bsonValue: Stored | undefined): string {
+  if (typeof bsonValue !== 'string') throw new DocumentRefusal(73, 'the command names no collection');
+  if (bsonValue === '' || bsonValue.length > 200 || /[$\0/]|^\.|\.$/.test(bsonValue))
+    throw new DocumentRefusal(73, `Invalid collection name: ${bsonValue.slice(0, 200)}; it has neither $ nor / here`);
+  return bsonValue;
 }
 
 /** `comment: {annals: {as_of: …}}`: drivers pass a comment on as it is. */
@@ -174,11 +174,11 @@ function termsIn(comment: Stored | undefined): Terms {
   if (!isObject(comment)) return noTerms;
   const annals = comment.get('annals');
   if (annals === undefined) return noTerms;
-  if (!isObject(annals)) throw refusals.wrongType('comment.annals', 'an object');
+  if (!isObject(annals)) throw mongoRefusals.wrongType('comment.annals', 'an object');
   let terms = noTerms;
-  for (const [name, value] of annals) {
-    const text = typeof value === 'string' ? value : isNumeric(value) ? numberIdentity(value) : null;
-    if (text === null) throw refusals.wrongType(`comment.annals.${name}`, 'a string');
+  for (const [name, bsonValue] of annals) {
+    const text = typeof bsonValue === 'string' ? bsonValue : isNumeric(bsonValue) ? numberIdentity(bsonValue) : null;
+    if (text === null) throw mongoRefusals.wrongType(`comment.annals.${name}`, 'a string');
     terms = withTerm(terms, name, text);
   }
   return terms;

@@ -51,11 +51,11 @@ export class OpenCursors {
   }
 
   take(id: bigint, namespace: string, caller: Caller): OpenCursor {
-    const found = this.#open.get(id);
-    if (found === undefined || found.of !== ownerOf(caller) || found.namespace !== namespace)
+    const openCursor = this.#open.get(id);
+    if (openCursor === undefined || openCursor.of !== ownerOf(caller) || openCursor.namespace !== namespace)
       throw new DocumentRefusal(43, `cursor id ${id} not found`, 'REL_NOT_FOUND');
     this.#open.delete(id);
-    return found;
+    return openCursor;
   }
 
   /** Whether it was there. */
@@ -72,20 +72,20 @@ export function ownerOf({ principal, tokenId, path, branch, sharedFrom }: Caller
 const bytesPerTurn = 256 << 10;
 
 export async function encodeAll(documents: readonly StoredObject[], yieldTurn: () => Promise<void>): Promise<Encoded[]> {
-  const made: Encoded[] = [];
+  const encodedDocuments: Encoded[] = [];
   let turn = bytesPerTurn;
-  for (const document of documents) {
-    const steps = writeSteps(document);
+  for (const bsonDocument of documents) {
+    const steps = writeSteps(bsonDocument);
     const { done, value } = steps.next();
     const bytes = done === true ? value : await inTurns(steps, yieldTurn);
-    made.push(new Encoded(bytes));
+    encodedDocuments.push(new Encoded(bytes));
     turn -= bytes.length;
     if (turn <= 0) {
       await yieldTurn();
       turn = bytesPerTurn;
     }
   }
-  return made;
+  return encodedDocuments;
 }
 
 /** The next documents, and the remaining ones. */

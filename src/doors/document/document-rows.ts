@@ -1,4 +1,4 @@
-/** Documents as rows of DocumentEntry: found by key or by filter in the governed snapshot, written as commands of the gate. */
+/** Documents as rows of DocumentEntry: reads them by key or by filter, and writes them by commands of the gate. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import type { NamedColumn } from '../../log/values/columns.ts';
@@ -45,21 +45,21 @@ export interface Namespace {
   readonly collection: string;
 }
 
-export interface Found {
+export interface MatchedDocument {
   readonly key: string;
   readonly document: StoredObject;
   /** Whether it is of the caller's own path: others are read, and not written. */
   readonly own: boolean;
 }
 
-export interface Wanted extends Namespace {
+export interface DocumentQuery extends Namespace {
   readonly filter: StoredObject;
   readonly time: DefaultTime;
   /** Any so many documents are enough. */
   readonly most?: number | undefined;
 }
 
-export interface Reading {
+export interface DocumentReading {
   readonly planner: Pick<PlannerDoor, 'lookUpMany' | 'turns' | 'query'>;
   readonly invocation: Invocation;
   readonly terms: Terms;
@@ -86,15 +86,15 @@ function idText(id: Stored): string {
 const isNoId = (id: Stored): boolean => isList(id) || kindOf(id) === 'regex' || asSpecial(id, '$undefined') !== null;
 
 /** Equal values as one: their numbers of one type. */
-function alike(value: Stored): Stored {
-  if (isList(value)) return value.map(alike);
-  if (isObject(value)) return new Map([...value].map(([name, inner]) => [name, alike(inner)]));
-  if (!isNumeric(value)) return value;
-  const whole = toWhole(value);
+function alike(bsonValue: Stored): Stored {
+  if (isList(bsonValue)) return bsonValue.map(alike);
+  if (isObject(bsonValue)) return new Map([...bsonValue].map(([name, inner]) => [name, alike(inner)]));
+  if (!isNumeric(bsonValue)) return bsonValue;
+  const whole = toWhole(bsonValue);
   if (whole !== null && whole === BigInt.asIntN(32, whole)) return Number(whole);
   if (whole !== null && whole === BigInt.asIntN(64, whole)) return whole;
-  const nearest = doubleValue(toNumber(value));
-  return compareNumbers(nearest, value) === 0 ? nearest : Decimal.parse(numberIdentity(value))!;
+  const nearest = doubleValue(toNumber(bsonValue));
+  return compareNumbers(nearest, bsonValue) === 0 ? nearest : Decimal.parse(numberIdentity(bsonValue))!;
 }
 
 const looksOther = /^$|^["{[]|^-?\d[\d.eE+-]*$|^(null|true|false|NaN|-?Infinity)$/;
@@ -125,34 +125,38 @@ export function isById(filter: StoredObject): boolean {
 
 const columns = ['_pk', 'document', 'namespace_path'] as const;
 
-export async function find(reading: Reading, wanted: Wanted): Promise<Found[]> {
-  const fits = compileFilter(wanted.filter);
-  if (wanted.database === typesDatabase) return rowsOfType(reading, wanted, fits);
+export async function findDocuments(reading: DocumentReading, documentQuery: DocumentQuery): Promise<MatchedDocument[]> {
+  const fits = compileFilter(documentQuery.filter);
+  if (documentQuery.database === typesDatabase) return rowsOfType(reading, documentQuery, fits);
   const { planner, invocation } = reading;
-  const ids = idsIn(wanted.filter);
+  const ids = idsIn(documentQuery.filter);
   if (ids !== null) {
-    const keys = [...new Set(ids.map((id) => keyOf(wanted, id)))];
-    const answer = await planner.lookUpMany(invocation, { type: entryType, keys, columns, time: wanted.time }, reading.signal);
+    const keys = [...new Set(ids.map((id) => keyOf(documentQuery, id)))];
+    const answer = await planner.lookUpMany(
+      invocation,
+      { type: entryType, keys, columns, time: documentQuery.time },
+      reading.signal,
+    );
     reading.keep(answer);
-    const found = await documentsOf(reading, answer, wanted);
-    return fitting(reading, oneOfEach(found), fits);
+    const matchedDocuments = await documentsOf(reading, answer, documentQuery);
+    return fitting(reading, oneOfEach(matchedDocuments), fits);
   }
-  const parameters: (string | bigint)[] = [wanted.database, wanted.collection];
+  const parameters: (string | bigint)[] = [documentQuery.database, documentQuery.collection];
   let sql = 'SELECT _pk, document, namespace_path FROM DocumentEntry WHERE database = $1 AND collection = $2';
-  if (wanted.filter.size > 0) {
-    parameters.push(textOf(wanted.filter));
+  if (documentQuery.filter.size > 0) {
+    parameters.push(textOf(documentQuery.filter));
     sql += ` AND DOCUMENT_MATCHES(document, $${parameters.length})`;
   }
-  if (wanted.most !== undefined) {
-    parameters.push(BigInt(wanted.most));
+  if (documentQuery.most !== undefined) {
+    parameters.push(BigInt(documentQuery.most));
     sql += ` LIMIT $${parameters.length}`;
   }
-  const answer = await ask(reading, { sql, parameters, time: wanted.time });
-  return oneOfEach(await documentsOf(reading, answer, wanted));
+  const answer = await ask(reading, { sql, parameters, time: documentQuery.time });
+  return oneOfEach(await documentsOf(reading, answer, documentQuery));
 }
 
 async function ask(
-  reading: Reading,
+  reading: DocumentReading,
   { sql, parameters, time }: { sql: string; parameters: readonly (string | bigint)[]; time: DefaultTime },
 ): Promise<Answer> {
   const answer = await reading.planner.query(reading.invocation, {
@@ -167,27 +171,35 @@ async function ask(
   return answer;
 }
 
-async function fitting({ yieldTurn }: Reading, found: readonly Found[], fits: Filter): Promise<Found[]> {
-  const those: Found[] = [];
-  await eachInTurns(found, yieldTurn, (each) => {
+async function fitting(
+  { yieldTurn }: DocumentReading,
+  matchedDocuments: readonly MatchedDocument[],
+  fits: Filter,
+): Promise<MatchedDocument[]> {
+  const those: MatchedDocument[] = [];
+  await eachInTurns(matchedDocuments, yieldTurn, (each) => {
     if (fits(each.document)) those.push(each);
   });
   return those;
 }
 
 /** Where several organisations have one key: the caller's own row, else the one that was written last. */
-function oneOfEach(found: readonly Found[]): Found[] {
-  const byKey = new Map<string, Found>();
-  for (const each of found) if (byKey.get(each.key)?.own !== true || each.own) byKey.set(each.key, each);
-  return byKey.size === found.length ? [...found] : [...byKey.values()];
+function oneOfEach(matchedDocuments: readonly MatchedDocument[]): MatchedDocument[] {
+  const byKey = new Map<string, MatchedDocument>();
+  for (const each of matchedDocuments) if (byKey.get(each.key)?.own !== true || each.own) byKey.set(each.key, each);
+  return byKey.size === matchedDocuments.length ? [...matchedDocuments] : [...byKey.values()];
 }
 
 /** Texts of so many characters are read in one turn: full of short members, they take 40 ns a character. */
 const textPerTurn = 64 << 10;
 
-async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, place: Namespace): Promise<Found[]> {
+async function documentsOf(
+  { invocation, yieldTurn }: DocumentReading,
+  answer: Answer,
+  namespace: Namespace,
+): Promise<MatchedDocument[]> {
   const { path } = invocation.caller;
-  const found: Found[] = [];
+  const matchedDocuments: MatchedDocument[] = [];
   let held = 0;
   let turn = textPerTurn;
   for (const { columns: vectors, selection, first, count } of answer.batches) {
@@ -202,12 +214,12 @@ async function documentsOf({ invocation, yieldTurn }: Reading, answer: Answer, p
         await yieldTurn();
         turn = textPerTurn;
       }
-      const read = parseStored(text, { place, key, yieldTurn });
-      const document = read instanceof Promise ? await read : read;
-      found.push({ key, document, own: cellAt(vectors[2]!, 'string', at) === path });
+      const read = parseStored(text, { namespace, key, yieldTurn });
+      const bsonDocument = read instanceof Promise ? await read : read;
+      matchedDocuments.push({ key, document: bsonDocument, own: cellAt(vectors[2]!, 'string', at) === path });
     }
   }
-  return found;
+  return matchedDocuments;
 }
 
 const tooMuch = (): DocumentRefusal =>
@@ -216,12 +228,12 @@ const tooMuch = (): DocumentRefusal =>
 /** A masked document is shown as its mask has it. */
 function parseStored(
   text: string | null,
-  { place, key, yieldTurn }: { readonly place: Namespace; readonly key: string } & Pick<Reading, 'yieldTurn'>,
+  { namespace, key, yieldTurn }: { readonly namespace: Namespace; readonly key: string } & Pick<DocumentReading, 'yieldTurn'>,
 ): Promise<StoredObject> | StoredObject {
-  const withId = (value: Stored | undefined): StoredObject => {
-    if (!isObject(value))
-      return new Map([['_id', idOf(place, key)], ...(value === undefined ? [] : [['document', value] as const])]);
-    return value.has('_id') ? value : new Map([['_id', idOf(place, key)], ...value]);
+  const withId = (bsonValue: Stored | undefined): StoredObject => {
+    if (!isObject(bsonValue))
+      return new Map([['_id', idOf(namespace, key)], ...(bsonValue === undefined ? [] : [['document', bsonValue] as const])]);
+    return bsonValue.has('_id') ? bsonValue : new Map([['_id', idOf(namespace, key)], ...bsonValue]);
   };
   if (text === null) return withId(undefined);
   if (text.length > textPerTurn) return inTurns(readSteps(text), yieldTurn).then(withId, () => withId(text));
@@ -241,7 +253,11 @@ function* placesIn({ batches }: Answer): Generator<readonly [Answer['batches'][n
 }
 
 /** Rows of a type: `_id` is the key, and all columns that the caller sees. */
-async function rowsOfType(reading: Reading, { collection: type, filter, time, most }: Wanted, fits: Filter): Promise<Found[]> {
+async function rowsOfType(
+  reading: DocumentReading,
+  { collection: type, filter, time, most }: DocumentQuery,
+  fits: Filter,
+): Promise<MatchedDocument[]> {
   const { planner, invocation } = reading;
   const ids = idsIn(filter);
   let answer: Answer;
@@ -254,7 +270,7 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
     const sql = `SELECT * FROM ${quote(type)}${isOpen ? ' LIMIT $1' : ''}`;
     answer = await ask(reading, { sql, parameters: isOpen ? [BigInt(most)] : [], time });
   }
-  const found: Found[] = [];
+  const matchedDocuments: MatchedDocument[] = [];
   const names = answer.columns.map(({ name }) => name);
   await eachInTurns(placesIn(answer), reading.yieldTurn, ([vectors, at]) => {
     const cells = answer.columns.map(({ name, type: of }, n): [string, Stored] => [
@@ -262,13 +278,15 @@ async function rowsOfType(reading: Reading, { collection: type, filter, time, mo
       storedCell(cellAt(vectors[n]!, of, at), of, name),
     ]);
     const key = cells[names.indexOf('_pk')]![1] as string;
-    const shown = cells.filter(([name, value]) => value !== null && name !== '_pk');
-    const document: StoredObject = new Map([['_id', key], ...shown]);
+    const visibleCells = cells.filter(([name, bsonValue]) => bsonValue !== null && name !== '_pk');
+    const bsonDocument: StoredObject = new Map([['_id', key], ...visibleCells]);
     const own = cells[names.indexOf('namespace_path')]![1] === invocation.caller.path;
-    if (fits(document)) found.push({ key: `${key}\0${found.length}`, document, own });
+    if (fits(bsonDocument)) matchedDocuments.push({ key: `${key}\0${matchedDocuments.length}`, document: bsonDocument, own });
     work.done += cells.length * cellCost;
   });
-  return ids === null ? found : oneOfEach(found.map((each) => ({ ...each, key: each.document.get('_id') as string })));
+  return ids === null
+    ? matchedDocuments
+    : oneOfEach(matchedDocuments.map((each) => ({ ...each, key: each.document.get('_id') as string })));
 }
 
 /** The instants of the system are nanoseconds; others are dates, which have milliseconds. */
@@ -289,7 +307,7 @@ function storedCell(cell: Cell, type: ColumnType, name: string): Stored {
 }
 
 /** Names of the collections of a database, or of all databases. */
-export async function namesIn(reading: Reading, database: string | null, time: DefaultTime): Promise<string[]> {
+export async function namesIn(reading: DocumentReading, database: string | null, time: DefaultTime): Promise<string[]> {
   if (database === typesDatabase) {
     const snapshot = reading.invocation.snapshot();
     return snapshot.catalog.types().flatMap(({ name }) => (snapshot.offers(name) ? [name] : []));
@@ -344,7 +362,7 @@ const characterCost = 2;
 
 /** Writes all documents or none. Other cells of their rows stay. */
 export async function putCommand(
-  place: Namespace,
+  namespace: Namespace,
   written: readonly Written[],
   { when, door, changes }: WriteTerms,
   yieldTurn: YieldTurn,
@@ -361,8 +379,8 @@ export async function putCommand(
   const placed = [await column('_pk', 'string', ({ key }) => key), await column('document', 'json', ({ text }) => text)];
   if (!changes)
     placed.push(
-      await column('database', 'string', () => place.database),
-      await column('collection', 'string', () => place.collection),
+      await column('database', 'string', () => namespace.database),
+      await column('collection', 'string', () => namespace.collection),
     );
   return {
     kind: 'put-rows',

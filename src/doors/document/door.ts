@@ -1,7 +1,7 @@
 /** The document door: the MongoDB wire protocol. Source: specification, "Compatibility doors". */
 import type { Door } from '../door.ts';
 import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
-import { wireCodec } from './codec.ts';
+import { mongoCodec } from './codec.ts';
 import { doorName } from './command.ts';
 import { OpenCursors } from './cursors.ts';
 import { DocumentSession } from './session.ts';
@@ -12,6 +12,6 @@ export function createDocumentDoor(options: LocalDoorOptions): Door {
   return createLocalDoor(options, {
     name: doorName,
     setting: 'SERVICE_DOCUMENT_PORT',
-    protocol: { codec: wireCodec, open: (connection) => new DocumentSession(parts, connection) },
+    protocol: { codec: mongoCodec, open: (connection) => new DocumentSession(parts, connection) },
   });
 }

@@ -1,4 +1,4 @@
-/** Errors by the numbers and names that drivers branch on. */
+/** MongoDB's error codes and code names, on which drivers branch. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { FilterError } from '../../planner/expressions/documents/document-filter.ts';
 import { doubleValue } from '../../planner/expressions/documents/document-numbers.ts';
@@ -73,7 +73,7 @@ export function errorDocument(error: ServiceError): Readonly<Record<string, Stor
   return { ok: doubleValue(0), errmsg: detail, code, codeName: names[code] ?? `Location${code}`, ...members };
 }
 
-export const refusals = {
+export const mongoRefusals = {
   missing: (field: string) => new DocumentRefusal(40_414, `BSON field '${field}' is missing but a required field`),
   unknownField: (command: string, field: string) =>
     new DocumentRefusal(40_415, `BSON field '${command}.${field}' is an unknown field.`),

@@ -1,4 +1,4 @@
-/** Stages over found documents: sort, skip, limit, project, group. Pure. */
+/** Stages of an aggregation pipeline: $sort, $skip, $limit, $project, $group, $count. Pure. */
 import { compileFilter } from '../../planner/expressions/documents/document-filter.ts';
 import { isNumeric, Sum, toWhole } from '../../planner/expressions/documents/document-numbers.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
@@ -16,41 +16,41 @@ import {
   valuesAt,
 } from '../../planner/expressions/documents/document-values.ts';
 import { spend } from '../../planner/expressions/expression-cost.ts';
-import { DocumentRefusal, refusals } from './errors.ts';
+import { DocumentRefusal, mongoRefusals } from './errors.ts';
 
 type Documents = readonly StoredObject[];
-export type Stage = (documents: Documents, yieldTurn: YieldTurn) => Documents | Promise<Documents>;
+export type PipelineStage = (documents: Documents, yieldTurn: YieldTurn) => Documents | Promise<Documents>;
 
 /** Nanoseconds of a member, an element or a value that is looked at. */
 const valueCost = 100;
 
 /** A whole number of at least so much; `wrong` says what else it is. */
-function countIn(value: Stored | undefined, least: number, wrong: (why: string) => DocumentRefusal): number {
-  const whole = isNumeric(value) ? toWhole(value) : null;
+function countIn(bsonValue: Stored | undefined, least: number, wrong: (why: string) => DocumentRefusal): number {
+  const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
   if (whole === null || whole !== BigInt.asIntN(64, whole)) throw wrong('Expected a whole number of 64 bits');
   if (whole < least) throw wrong(`value must be >= ${least}, actual value '${whole}'`);
   return Number(whole);
 }
 
-export function count(value: Stored | undefined, name: string): number {
-  if (!isNumeric(value)) throw refusals.wrongType(name, 'a whole number');
-  return countIn(value, 0, (why) => new DocumentRefusal(2, `BSON field '${name}' ${why}`));
+export function count(bsonValue: Stored | undefined, name: string): number {
+  if (!isNumeric(bsonValue)) throw mongoRefusals.wrongType(name, 'a whole number');
+  return countIn(bsonValue, 0, (why) => new DocumentRefusal(2, `BSON field '${name}' ${why}`));
 }
 
 /** An empty list comes before all that is there. */
 const emptyList: readonly Stored[] = [new Special('$minKey', 1)];
 
 /** Least element of a list where the order rises, greatest where it falls: by it a document has its place. */
-function keyAt(document: StoredObject, path: readonly string[], direction: number): Stored | undefined {
-  let found: Stored | undefined;
+function keyAt(bsonDocument: StoredObject, path: readonly string[], direction: number): Stored | undefined {
+  let memberValue: Stored | undefined;
   let isFirst = true;
-  for (const value of valuesAt(document, path)) {
-    for (const each of isList(value) ? (value.length > 0 ? value : emptyList) : [value]) {
-      if (isFirst || compare(each, found) * direction < 0) found = each;
+  for (const bsonValue of valuesAt(bsonDocument, path)) {
+    for (const each of isList(bsonValue) ? (bsonValue.length > 0 ? bsonValue : emptyList) : [bsonValue]) {
+      if (isFirst || compare(each, memberValue) * direction < 0) memberValue = each;
       isFirst = false;
     }
   }
-  return found;
+  return memberValue;
 }
 
 /** The path of a field, as sorts, projections and expressions take it. */
@@ -69,12 +69,12 @@ function fieldPath(name: string): readonly string[] {
 
 const sortKeysMax = 32;
 
-export function sortOf(given: Stored | undefined): Stage {
-  if (given === undefined) return (documents) => documents;
-  if (!isObject(given)) throw refusals.wrongType('sort', 'an object');
-  if (given.size > sortKeysMax) throw new DocumentRefusal(13_103, `too many compound keys: at most ${sortKeysMax}`);
-  const keys = [...given].map(([name, direction]) => {
-    if (isObject(direction)) throw refusals.notSupported('a sort by an expression');
+export function sortOf(stageArgument: Stored | undefined): PipelineStage {
+  if (stageArgument === undefined) return (documents) => documents;
+  if (!isObject(stageArgument)) throw mongoRefusals.wrongType('sort', 'an object');
+  if (stageArgument.size > sortKeysMax) throw new DocumentRefusal(13_103, `too many compound keys: at most ${sortKeysMax}`);
+  const keys = [...stageArgument].map(([name, direction]) => {
+    if (isObject(direction)) throw mongoRefusals.notSupported('a sort by an expression');
     if (!isNumeric(direction))
       throw new DocumentRefusal(15_974, `Illegal key in $sort specification: ${name}: ${kindOf(direction)}`);
     const sign = Number(toWhole(direction));
@@ -93,10 +93,10 @@ export function sortOf(given: Stored | undefined): Stage {
   };
   return async (documents, yieldTurn) => {
     const keyed: Keyed[] = [];
-    await eachInTurns(documents, yieldTurn, (document) =>
-      keyed.push({ document, keys: keys.map(({ path, sign }) => keyAt(document, path, sign)) }),
+    await eachInTurns(documents, yieldTurn, (bsonDocument) =>
+      keyed.push({ document: bsonDocument, keys: keys.map(({ path, sign }) => keyAt(bsonDocument, path, sign)) }),
     );
-    return (await sortedInTurns(keyed, order, yieldTurn)).map(({ document }) => document);
+    return (await sortedInTurns(keyed, order, yieldTurn)).map(({ document: bsonDocument }) => bsonDocument);
   };
 }
 
@@ -105,20 +105,21 @@ interface Field {
   readonly keeps: boolean;
 }
 
-function* fieldsOf(given: StoredObject, before = ''): Generator<Field> {
-  for (const [member, value] of given) {
+function* fieldsOf(stageArgument: StoredObject, before = ''): Generator<Field> {
+  for (const [member, bsonValue] of stageArgument) {
     const name = `${before}${member}`;
-    if (/(^|\.)\$$/.test(name)) throw refusals.notSupported('$ in a projection');
+    if (/(^|\.)\$$/.test(name)) throw mongoRefusals.notSupported('$ in a projection');
     const path = fieldPath(name);
-    if (isObject(value)) {
-      if (value.size === 0)
+    if (isObject(bsonValue)) {
+      if (bsonValue.size === 0)
         throw new DocumentRefusal(51_270, `An empty sub-projection is not a valid value. Found empty object at path ${name}`);
-      const [operator] = [...value.keys()].filter((each) => each.startsWith('$'));
-      if (operator !== undefined) throw refusals.notSupported(`${operator} in a projection`);
-      yield* fieldsOf(value, `${name}.`);
+      const [operator] = [...bsonValue.keys()].filter((each) => each.startsWith('$'));
+      if (operator !== undefined) throw mongoRefusals.notSupported(`${operator} in a projection`);
+      yield* fieldsOf(bsonValue, `${name}.`);
     } else {
-      if (typeof value !== 'boolean' && !isNumeric(value)) throw refusals.notSupported('an expression in a projection');
-      yield { path, keeps: typeof value === 'boolean' ? value : toWhole(value) !== 0n };
+      if (typeof bsonValue !== 'boolean' && !isNumeric(bsonValue))
+        throw mongoRefusals.notSupported('an expression in a projection');
+      yield { path, keeps: typeof bsonValue === 'boolean' ? bsonValue : toWhole(bsonValue) !== 0n };
     }
   }
 }
@@ -130,29 +131,29 @@ interface Tree {
   deep: boolean;
 }
 
-export type Projection = (document: StoredObject) => Steps<StoredObject>;
+export type Projection = (bsonDocument: StoredObject) => Steps<StoredObject>;
 
 /** Each document as `project` makes it. */
 export const projectAll =
-  (project: Projection): Stage =>
+  (project: Projection): PipelineStage =>
   async (documents, yieldTurn) => {
-    const made: StoredObject[] = [];
-    await eachInSteps(documents, yieldTurn, function* (document) {
-      made.push(yield* project(document));
+    const projectedDocuments: StoredObject[] = [];
+    await eachInSteps(documents, yieldTurn, function* (bsonDocument) {
+      projectedDocuments.push(yield* project(bsonDocument));
     });
-    return made;
+    return projectedDocuments;
   };
 
 /** Fields that are kept, or left out. */
-export function* projectionOf(given: Stored | undefined): Steps<Projection> {
-  if (given === undefined) return leaveUnchanged;
-  if (!isObject(given)) throw refusals.wrongType('projection', 'an object');
+export function* projectionOf(stageArgument: Stored | undefined): Steps<Projection> {
+  if (stageArgument === undefined) return leaveUnchanged;
+  if (!isObject(stageArgument)) throw mongoRefusals.wrongType('projection', 'an object');
   const tree: Tree = { leaf: false, inner: new Map(), deep: false };
   const pace = new Pace();
   /** `_id` alone does not decide whether the projection includes or excludes. */
   let keeps: boolean | null = null;
   let id: Field | null = null;
-  for (const field of fieldsOf(given)) {
+  for (const field of fieldsOf(stageArgument)) {
     if (pace.spend(field.path.length + 1)) yield;
     if (field.path.length === 1 && field.path[0] === '_id') {
       id = field;
@@ -172,12 +173,12 @@ export function* projectionOf(given: Stored | undefined): Steps<Projection> {
   }
   if (keeps && id === null && !tree.inner.has('_id')) plant(tree, ['_id']);
   const kept = keeps;
-  return (document) => project(document, tree, kept, new Pace());
+  return (bsonDocument) => project(bsonDocument, tree, kept, new Pace());
 }
 
 // oxlint-disable-next-line require-yield -- nothing is made
-function* leaveUnchanged(document: StoredObject): Steps<StoredObject> {
-  return document;
+function* leaveUnchanged(bsonDocument: StoredObject): Steps<StoredObject> {
+  return bsonDocument;
 }
 
 function mixedProjection({ path, keeps }: Field): DocumentRefusal {
@@ -193,107 +194,107 @@ function plant(tree: Tree, path: readonly string[]): void {
     if (next !== undefined && isLast) throw new DocumentRefusal(31_250, `Path collision at ${path.join('.')}`);
     if (next?.leaf)
       throw new DocumentRefusal(31_249, `Path collision at ${path.join('.')} remaining portion ${path.slice(i + 1).join('.')}`);
-    const made: Tree = next ?? { leaf: isLast, inner: new Map(), deep: false };
-    if (!made.leaf) at.deep = true;
-    at.inner.set(name, made);
-    at = made;
+    const projectionTree: Tree = next ?? { leaf: isLast, inner: new Map(), deep: false };
+    if (!projectionTree.leaf) at.deep = true;
+    at.inner.set(name, projectionTree);
+    at = projectionTree;
   }
 }
 
 function* project(object: StoredObject, tree: Tree, keeps: boolean, pace: Pace): Steps<StoredObject> {
   if (!tree.deep) return prune(object, tree, keeps);
-  const made = new Map<string, Stored>();
+  const projectedMembers = new Map<string, Stored>();
   spend(object.size * valueCost);
-  for (const [name, value] of object) {
+  for (const [name, bsonValue] of object) {
     const branch = tree.inner.get(name);
-    const inner = branch === undefined || branch.leaf ? undefined : yield* projectedElements(value, branch, keeps, pace);
-    if (inner !== undefined) made.set(name, inner);
-    else if (branch === undefined ? !keeps : branch.leaf && keeps) made.set(name, value);
+    const inner = branch === undefined || branch.leaf ? undefined : yield* projectedElements(bsonValue, branch, keeps, pace);
+    if (inner !== undefined) projectedMembers.set(name, inner);
+    else if (branch === undefined ? !keeps : branch.leaf && keeps) projectedMembers.set(name, bsonValue);
     if (pace.spend()) yield;
   }
-  return made;
+  return projectedMembers;
 }
 
 /** The same where no path goes below its fields. */
 function prune(object: StoredObject, { inner }: Tree, keeps: boolean): StoredObject {
-  const made = new Map<string, Stored>();
+  const projectedMembers = new Map<string, Stored>();
   spend(object.size * valueCost);
-  for (const [name, value] of object) if (inner.has(name) === keeps) made.set(name, value);
-  return made;
+  for (const [name, bsonValue] of object) if (inner.has(name) === keeps) projectedMembers.set(name, bsonValue);
+  return projectedMembers;
 }
 
 /** Into each element of a list; undefined: there is nothing within it that could be kept. */
-function* projectedElements(value: Stored, tree: Tree, keeps: boolean, pace: Pace): Steps<Stored | undefined> {
-  if (isObject(value)) {
-    if (pace.spend(value.size + 1)) yield;
-    return yield* project(value, tree, keeps, pace);
+function* projectedElements(bsonValue: Stored, tree: Tree, keeps: boolean, pace: Pace): Steps<Stored | undefined> {
+  if (isObject(bsonValue)) {
+    if (pace.spend(bsonValue.size + 1)) yield;
+    return yield* project(bsonValue, tree, keeps, pace);
   }
-  if (!isList(value)) return keeps ? undefined : value;
-  spend(value.length * valueCost);
-  const made: Stored[] = [];
-  for (const each of value) {
+  if (!isList(bsonValue)) return keeps ? undefined : bsonValue;
+  spend(bsonValue.length * valueCost);
+  const elements: Stored[] = [];
+  for (const each of bsonValue) {
     if (pace.spend()) yield;
     const inner = yield* projectedElements(each, tree, keeps, pace);
-    if (inner !== undefined) made.push(inner);
+    if (inner !== undefined) elements.push(inner);
   }
-  return made;
+  return elements;
 }
 
 /** Stages of an aggregation behind the $match that it may begin with. */
-export function* stageOf(given: Stored): Steps<Stage> {
-  if (!isObject(given) || given.size !== 1)
+export function* stageOf(stageArgument: Stored): Steps<PipelineStage> {
+  if (!isObject(stageArgument) || stageArgument.size !== 1)
     throw new DocumentRefusal(40_323, 'A pipeline stage specification object must contain exactly one field.');
-  const [[name, value]] = given as unknown as readonly [readonly [string, Stored]];
+  const [[name, bsonValue]] = stageArgument as unknown as readonly [readonly [string, Stored]];
   switch (name) {
     case '$match': {
-      checkMatch(value);
-      const filter = compileFilter(value);
+      checkMatch(bsonValue);
+      const filter = compileFilter(bsonValue);
       return async (documents, yieldTurn) => {
         const fitting: StoredObject[] = [];
-        await eachInTurns(documents, yieldTurn, (document) => {
-          if (filter(document)) fitting.push(document);
+        await eachInTurns(documents, yieldTurn, (bsonDocument) => {
+          if (filter(bsonDocument)) fitting.push(bsonDocument);
         });
         return fitting;
       };
     }
     case '$sort':
-      if (!isObject(value)) throw new DocumentRefusal(15_973, 'the $sort key specification must be an object');
-      if (value.size === 0) throw new DocumentRefusal(15_976, '$sort stage must have at least one sort key');
-      return sortOf(value);
+      if (!isObject(bsonValue)) throw new DocumentRefusal(15_973, 'the $sort key specification must be an object');
+      if (bsonValue.size === 0) throw new DocumentRefusal(15_976, '$sort stage must have at least one sort key');
+      return sortOf(bsonValue);
     case '$skip': {
-      const skipped = countIn(value, 0, (why) => new DocumentRefusal(5_107_200, `invalid argument to $skip stage: ${why}`));
+      const skipped = countIn(bsonValue, 0, (why) => new DocumentRefusal(5_107_200, `invalid argument to $skip stage: ${why}`));
       return (documents) => documents.slice(skipped);
     }
     case '$limit': {
-      const most = countIn(value, 0, (why) => new DocumentRefusal(5_107_201, `invalid argument to $limit stage: ${why}`));
+      const most = countIn(bsonValue, 0, (why) => new DocumentRefusal(5_107_201, `invalid argument to $limit stage: ${why}`));
       if (most === 0) throw new DocumentRefusal(15_958, 'the limit must be positive');
       return (documents) => documents.slice(0, most);
     }
     case '$project': {
-      if (!isObject(value)) throw new DocumentRefusal(15_969, '$project specification must be an object');
-      if (value.size === 0)
+      if (!isObject(bsonValue)) throw new DocumentRefusal(15_969, '$project specification must be an object');
+      if (bsonValue.size === 0)
         throw new DocumentRefusal(
           51_272,
           'Invalid $project :: caused by :: projection specification must have at least one field',
         );
-      return projectAll(yield* projectionOf(value));
+      return projectAll(yield* projectionOf(bsonValue));
     }
     case '$count': {
-      if (typeof value !== 'string') throw new DocumentRefusal(40_156, 'the count field must be a non-empty string');
-      if (value === '') throw new DocumentRefusal(40_157, 'the count field must be a non-empty string');
-      if (value.startsWith('$')) throw new DocumentRefusal(40_158, 'the count field cannot be a $-prefixed path');
-      if (value.includes('.')) throw new DocumentRefusal(40_160, "the count field cannot contain '.'");
-      return (documents) => (documents.length === 0 ? [] : [new Map([[value, documents.length]])]);
+      if (typeof bsonValue !== 'string') throw new DocumentRefusal(40_156, 'the count field must be a non-empty string');
+      if (bsonValue === '') throw new DocumentRefusal(40_157, 'the count field must be a non-empty string');
+      if (bsonValue.startsWith('$')) throw new DocumentRefusal(40_158, 'the count field cannot be a $-prefixed path');
+      if (bsonValue.includes('.')) throw new DocumentRefusal(40_160, "the count field cannot contain '.'");
+      return (documents) => (documents.length === 0 ? [] : [new Map([[bsonValue, documents.length]])]);
     }
     case '$group':
-      return yield* groupOf(value);
+      return yield* groupOf(bsonValue);
   }
-  if (knownStages.has(name)) throw refusals.notSupported(`the stage ${name}`);
+  if (knownStages.has(name)) throw mongoRefusals.notSupported(`the stage ${name}`);
   throw new DocumentRefusal(40_324, `Unrecognized pipeline stage name: '${name}'`);
 }
 
-export function checkMatch(value: Stored): asserts value is StoredObject {
-  if (!isObject(value)) throw new DocumentRefusal(15_959, 'the match filter must be an expression in an object');
+export function checkMatch(bsonValue: Stored): asserts bsonValue is StoredObject {
+  if (!isObject(bsonValue)) throw new DocumentRefusal(15_959, 'the match filter must be an expression in an object');
 }
 
 const knownStages: ReadonlySet<string> = new Set(
@@ -304,59 +305,59 @@ const knownStages: ReadonlySet<string> = new Set(
 );
 
 /** A value of a document, a literal, or an object or a list of both: what $group takes. */
-type Of = (document: StoredObject) => Stored | undefined;
+type Of = (bsonDocument: StoredObject) => Stored | undefined;
 
-function expressionOf(given: Stored): Of {
-  if (typeof given === 'string' && given.startsWith('$')) return pathOf(given);
-  if (isList(given)) {
-    const elements = given.map(expressionOf);
-    return (document) => elements.map((of) => of(document) ?? null);
+function expressionOf(stageArgument: Stored): Of {
+  if (typeof stageArgument === 'string' && stageArgument.startsWith('$')) return pathOf(stageArgument);
+  if (isList(stageArgument)) {
+    const elements = stageArgument.map(expressionOf);
+    return (bsonDocument) => elements.map((of) => of(bsonDocument) ?? null);
   }
-  if (!isObject(given)) return () => given;
-  const literal = given.get('$literal');
-  if (given.size === 1 && literal !== undefined) return () => literal;
-  const operator = [...given.keys()].find((name) => name.startsWith('$'));
-  if (operator !== undefined) throw refusals.notSupported(`the expression ${operator}`);
-  const members = [...given].map(([name, value]) => {
+  if (!isObject(stageArgument)) return () => stageArgument;
+  const literal = stageArgument.get('$literal');
+  if (stageArgument.size === 1 && literal !== undefined) return () => literal;
+  const operator = [...stageArgument.keys()].find((name) => name.startsWith('$'));
+  if (operator !== undefined) throw mongoRefusals.notSupported(`the expression ${operator}`);
+  const members = [...stageArgument].map(([name, bsonValue]) => {
     if (name === '' || name.includes('.'))
       throw new DocumentRefusal(40_183, `FieldPath field names may not be empty or contain '.': '${name}'`);
-    return [name, expressionOf(value)] as const;
+    return [name, expressionOf(bsonValue)] as const;
   });
-  return (document) => {
-    const made = new Map<string, Stored>();
+  return (bsonDocument) => {
+    const computedMembers = new Map<string, Stored>();
     for (const [name, of] of members) {
-      const value = of(document);
-      if (value !== undefined) made.set(name, value);
+      const bsonValue = of(bsonDocument);
+      if (bsonValue !== undefined) computedMembers.set(name, bsonValue);
     }
-    return made;
+    return computedMembers;
   };
 }
 
-function pathOf(given: string): Of {
-  if (given === '$') throw new DocumentRefusal(16_872, "'$' by itself is not a valid FieldPath");
-  const root = /^\$\$(?:ROOT|CURRENT)(?:\.|$)/.exec(given);
-  if (root === null && given.startsWith('$$')) throw refusals.notSupported(`the variable ${given}`);
-  const path = root === null ? given.slice(1) : given.slice(root[0].length);
-  if (path === '' && !given.endsWith('.')) return (document) => document;
+function pathOf(stageArgument: string): Of {
+  if (stageArgument === '$') throw new DocumentRefusal(16_872, "'$' by itself is not a valid FieldPath");
+  const root = /^\$\$(?:ROOT|CURRENT)(?:\.|$)/.exec(stageArgument);
+  if (root === null && stageArgument.startsWith('$$')) throw mongoRefusals.notSupported(`the variable ${stageArgument}`);
+  const path = root === null ? stageArgument.slice(1) : stageArgument.slice(root[0].length);
+  if (path === '' && !stageArgument.endsWith('.')) return (bsonDocument) => bsonDocument;
   const parts = fieldPath(path);
-  return (document) => valueOf(document, parts, 0);
+  return (bsonDocument) => valueOf(bsonDocument, parts, 0);
 }
 
 /** The value at a path; where a list lies on it, the values of its elements as a list. */
-function valueOf(value: Stored | undefined, path: readonly string[], at: number): Stored | undefined {
+function valueOf(bsonValue: Stored | undefined, path: readonly string[], at: number): Stored | undefined {
   spend(valueCost);
-  if (at === path.length) return value;
-  if (isList(value))
-    return value.flatMap((each): Stored[] => {
+  if (at === path.length) return bsonValue;
+  if (isList(bsonValue))
+    return bsonValue.flatMap((each): Stored[] => {
       const inner = valueOf(each, path, at);
       return inner === undefined ? [] : [inner];
     });
-  return isObject(value) ? valueOf(value.get(path[at]!), path, at + 1) : undefined;
+  return isObject(bsonValue) ? valueOf(bsonValue.get(path[at]!), path, at + 1) : undefined;
 }
 
 /** Takes the values of a group one by one. */
 interface Accumulator {
-  add(value: Stored | undefined): void;
+  add(bsonValue: Stored | undefined): void;
   end(): Stored;
 }
 
@@ -377,8 +378,8 @@ const accumulators: Readonly<Record<string, (held: Held) => Accumulator>> = {
     let first: Stored | undefined;
     let isFirst = true;
     return {
-      add(value) {
-        if (isFirst) first = value;
+      add(bsonValue) {
+        if (isFirst) first = bsonValue;
         isFirst = false;
       },
       end: () => first ?? null,
@@ -386,15 +387,15 @@ const accumulators: Readonly<Record<string, (held: Held) => Accumulator>> = {
   },
   $last() {
     let last: Stored | undefined;
-    return { add: (value) => void (last = value), end: () => last ?? null };
+    return { add: (bsonValue) => void (last = bsonValue), end: () => last ?? null };
   },
   $push(held) {
     const values: Stored[] = [];
     return {
-      add(value) {
-        if (value === undefined) return;
+      add(bsonValue) {
+        if (bsonValue === undefined) return;
         hold(held);
-        values.push(value);
+        values.push(bsonValue);
       },
       end: () => values,
     };
@@ -402,8 +403,8 @@ const accumulators: Readonly<Record<string, (held: Held) => Accumulator>> = {
   $addToSet(held) {
     const values = new Distinct();
     return {
-      add(value) {
-        if (values.add(value)) hold(held);
+      add(bsonValue) {
+        if (values.add(bsonValue)) hold(held);
       },
       end: () => values.all(),
     };
@@ -426,20 +427,25 @@ const unbuiltAccumulators: ReadonlySet<string> = new Set(
 function sumAccumulator(end: (sum: Sum) => Stored): Accumulator {
   const sum = new Sum();
   return {
-    add(value) {
-      if (isNumeric(value)) sum.add(value);
+    add(bsonValue) {
+      if (isNumeric(bsonValue)) sum.add(bsonValue);
     },
     end: () => end(sum),
   };
 }
 
 function extreme(sign: number): Accumulator {
-  let found: Stored = null;
+  let bestValue: Stored = null;
   return {
-    add(value) {
-      if (value !== undefined && kindOf(value) !== 'null' && (found === null || compare(value, found) * sign > 0)) found = value;
+    add(bsonValue) {
+      if (
+        bsonValue !== undefined &&
+        kindOf(bsonValue) !== 'null' &&
+        (bestValue === null || compare(bsonValue, bestValue) * sign > 0)
+      )
+        bestValue = bsonValue;
     },
-    end: () => found,
+    end: () => bestValue,
   };
 }
 
@@ -448,11 +454,11 @@ export class Distinct {
   readonly #values = new Map<string, Stored>();
 
   /** Whether it was not there. */
-  add(value: Stored | undefined): boolean {
-    if (value === undefined) return false;
-    const identity = identityOf(value);
+  add(bsonValue: Stored | undefined): boolean {
+    if (bsonValue === undefined) return false;
+    const identity = identityOf(bsonValue);
     if (this.#values.has(identity)) return false;
-    this.#values.set(identity, value);
+    this.#values.set(identity, bsonValue);
     return true;
   }
 
@@ -461,16 +467,19 @@ export class Distinct {
   }
 }
 
-function accumulatorOf(name: string, given: Stored): { readonly begin: (held: Held) => Accumulator; readonly valueIn: Of } {
+function accumulatorOf(
+  name: string,
+  stageArgument: Stored,
+): { readonly begin: (held: Held) => Accumulator; readonly valueIn: Of } {
   if (name.includes('.')) throw new DocumentRefusal(40_235, `The field name '${name}' cannot contain '.'`);
   if (name.startsWith('$')) throw new DocumentRefusal(40_236, `The field name '${name}' cannot be an operator name`);
-  if (!isObject(given) || ![...given.keys()].every((each) => each.startsWith('$')) || given.size === 0)
+  if (!isObject(stageArgument) || ![...stageArgument.keys()].every((each) => each.startsWith('$')) || stageArgument.size === 0)
     throw new DocumentRefusal(40_234, `The field '${name}' must be an accumulator object`);
-  if (given.size > 1) throw new DocumentRefusal(40_238, `The field '${name}' must specify one accumulator`);
-  const [[operator, argument]] = given as unknown as readonly [readonly [string, Stored]];
+  if (stageArgument.size > 1) throw new DocumentRefusal(40_238, `The field '${name}' must specify one accumulator`);
+  const [[operator, argument]] = stageArgument as unknown as readonly [readonly [string, Stored]];
   const begin = Object.hasOwn(accumulators, operator) ? accumulators[operator]! : undefined;
   if (begin === undefined) {
-    if (unbuiltAccumulators.has(operator)) throw refusals.notSupported(`the accumulator ${operator}`);
+    if (unbuiltAccumulators.has(operator)) throw mongoRefusals.notSupported(`the accumulator ${operator}`);
     throw new DocumentRefusal(15_952, `unknown group operator '${operator}'`);
   }
   if (isList(argument) && argument.length !== 1)
@@ -480,33 +489,35 @@ function accumulatorOf(name: string, given: Stored): { readonly begin: (held: He
   return { begin, valueIn: () => 1 };
 }
 
-function* groupOf(given: Stored): Steps<Stage> {
-  if (!isObject(given)) throw new DocumentRefusal(15_947, "a group's fields must be specified in an object");
-  const by = given.get('_id');
+function* groupOf(stageArgument: Stored): Steps<PipelineStage> {
+  if (!isObject(stageArgument)) throw new DocumentRefusal(15_947, "a group's fields must be specified in an object");
+  const by = stageArgument.get('_id');
   if (by === undefined) throw new DocumentRefusal(15_955, 'a group specification must include an _id');
   const key = expressionOf(by);
   const accumulated: (ReturnType<typeof accumulatorOf> & { readonly name: string })[] = [];
   const pace = new Pace();
-  for (const [name, value] of given) {
-    if (name !== '_id') accumulated.push({ name, ...accumulatorOf(name, value) });
+  for (const [name, bsonValue] of stageArgument) {
+    if (name !== '_id') accumulated.push({ name, ...accumulatorOf(name, bsonValue) });
     if (pace.spend(4)) yield;
   }
   return async (documents, yieldTurn) => {
     const groups = new Map<string, { readonly id: Stored; readonly accumulators: readonly Accumulator[] }>();
     const held: Held = { values: 0 };
-    await eachInTurns(documents, yieldTurn, (document) => {
-      const id = key(document) ?? null;
+    await eachInTurns(documents, yieldTurn, (bsonDocument) => {
+      const id = key(bsonDocument) ?? null;
       const identity = identityOf(id);
       let group = groups.get(identity);
       if (group === undefined) groups.set(identity, (group = { id, accumulators: accumulated.map(({ begin }) => begin(held)) }));
       spend(accumulated.length * valueCost);
-      for (const [i, { valueIn }] of accumulated.entries()) group.accumulators[i]!.add(valueIn(document));
+      for (const [i, { valueIn }] of accumulated.entries()) group.accumulators[i]!.add(valueIn(bsonDocument));
     });
-    const made: StoredObject[] = [];
+    const groupDocuments: StoredObject[] = [];
     await eachInTurns(groups.values(), yieldTurn, (group) => {
       spend(accumulated.length * valueCost);
-      made.push(new Map([['_id', group.id], ...accumulated.map(({ name }, i) => [name, group.accumulators[i]!.end()] as const)]));
+      groupDocuments.push(
+        new Map([['_id', group.id], ...accumulated.map(({ name }, i) => [name, group.accumulators[i]!.end()] as const)]),
+      );
     });
-    return made;
+    return groupDocuments;
   };
 }

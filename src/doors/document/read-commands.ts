@@ -14,10 +14,18 @@ import {
 import { spend } from '../../planner/expressions/expression-cost.ts';
 import type { Answer } from '../../planner/planner-contract.ts';
 import { type Encoded, listSteps, type WritableObject } from './bson.ts';
-import { collectionName, type CommandContext, type CommandRow, namedMost, namespaceOf, ofDocuments, ofFew } from './command.ts';
+import {
+  collectionName,
+  type DocumentCommandContext,
+  type DocumentCommandRow,
+  namedMost,
+  namespaceOf,
+  ofDocuments,
+  ofFew,
+} from './command.ts';
 import { batchOf, encodeAll, ownerOf } from './cursors.ts';
-import { find as findDocuments, isById, type Reading, type Wanted } from './document-rows.ts';
-import { DocumentRefusal, refusals } from './errors.ts';
+import { findDocuments, isById, type DocumentReading, type DocumentQuery } from './document-rows.ts';
+import { DocumentRefusal, mongoRefusals } from './errors.ts';
 import {
   checkMatch,
   count as countOf,
@@ -25,22 +33,22 @@ import {
   projectAll,
   projectionOf,
   sortOf,
-  type Stage,
+  type PipelineStage,
   stageOf,
 } from './pipeline-stages.ts';
 
 /** The size of a first batch where the command names none. */
 const firstBatch = 101;
 
-async function find(context: CommandContext): Promise<WritableObject> {
-  const { place } = context;
+async function find(context: DocumentCommandContext): Promise<WritableObject> {
+  const { place: namespace } = context;
   for (const name of ['tailable', 'awaitData', 'oplogReplay', 'returnKey', 'showRecordId'])
-    if (context.flag(name) === true) throw refusals.notSupported(`find with ${name}`);
+    if (context.flag(name) === true) throw mongoRefusals.notSupported(`find with ${name}`);
   for (const name of ['collation', 'min', 'max', 'let'])
-    if ((context.object(name)?.size ?? 0) > 0) throw refusals.notSupported(`find with ${name}`);
+    if ((context.object(name)?.size ?? 0) > 0) throw mongoRefusals.notSupported(`find with ${name}`);
   const filter = context.object('filter') ?? new Map();
   const sort = context.object('sort');
-  const project = await inTurns(projectionOf(context.object('projection')), context.asker.parts.yieldTurn);
+  const project = await inTurns(projectionOf(context.object('projection')), context.connectionCaller.parts.yieldTurn);
   const skip = context.number('skip') ?? 0;
   const given = context.number('limit') ?? 0;
   if (skip < 0) throw new DocumentRefusal(2, `BSON field 'skip' value must be >= 0, actual value '${skip}'`);
@@ -51,8 +59,8 @@ async function find(context: CommandContext): Promise<WritableObject> {
   const most = isSorted || limit === Number.POSITIVE_INFINITY ? undefined : skip + limit;
   const { result, answers } = await context.read(
     (reading) => {
-      const cut: Stage = (documents) => documents.slice(skip, skip + limit);
-      return foundThrough([inOrder, cut, projectAll(project)], reading, { ...place, filter, time: context.time, most });
+      const cut: PipelineStage = (documents) => documents.slice(skip, skip + limit);
+      return foundThrough([inOrder, cut, projectAll(project)], reading, { ...namespace, filter, time: context.time, most });
     },
     isById(filter) ? { keysRead: idsOf(filter) } : {},
   );
@@ -66,8 +74,14 @@ async function find(context: CommandContext): Promise<WritableObject> {
 }
 
 /** Must finish within the turn in which the answer was checked for erased rows: encodes while reading. */
-async function foundThrough(stages: readonly Stage[], reading: Reading, wanted: Wanted): Promise<readonly Encoded[]> {
-  let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(({ document }) => document);
+async function foundThrough(
+  stages: readonly PipelineStage[],
+  reading: DocumentReading,
+  wanted: DocumentQuery,
+): Promise<readonly Encoded[]> {
+  let documents: readonly StoredObject[] = (await findDocuments(reading, wanted)).map(
+    ({ document: bsonDocument }) => bsonDocument,
+  );
   for (const stage of stages) documents = await stage(documents, reading.yieldTurn);
   return encodeAll(documents, reading.yieldTurn);
 }
@@ -79,7 +93,7 @@ const idsOf = (filter: StoredObject): number => {
 };
 
 function cursorReply(
-  context: CommandContext,
+  context: DocumentCommandContext,
   documents: readonly Encoded[],
   answers: readonly Answer[],
   size: number,
@@ -91,15 +105,15 @@ function cursorReply(
     rest,
     terms: context.terms,
     answers,
-    of: ownerOf(context.asker.caller),
+    of: ownerOf(context.connectionCaller.caller),
   });
   return { cursor: { firstBatch: batch, id, ns: context.namespace }, ok: 1 };
 }
 
-async function getMore(context: CommandContext): Promise<WritableObject> {
+async function getMore(context: DocumentCommandContext): Promise<WritableObject> {
   const id = wholeIn(context.subject, 'getMore');
   const namespace = namespaceOf({ database: context.database, collection: collectionName(context.command.get('collection')) });
-  const { cursors, asker } = context;
+  const { cursors, connectionCaller: asker } = context;
   const open = cursors.take(id, namespace, asker.caller);
   const size = context.number('batchSize') ?? 0;
   const { batch, rest } = batchOf(open.rest, size === 0 ? Number.POSITIVE_INFINITY : size);
@@ -113,23 +127,24 @@ async function getMore(context: CommandContext): Promise<WritableObject> {
   return { cursor: { nextBatch: batch, id: next, ns: namespace }, ok: 1 };
 }
 
-function wholeIn(value: Stored | undefined, name: string): bigint {
-  const whole = isNumeric(value) ? toWhole(value) : null;
-  if (whole === null) throw refusals.wrongType(name, 'a whole number');
+function wholeIn(bsonValue: Stored | undefined, name: string): bigint {
+  const whole = isNumeric(bsonValue) ? toWhole(bsonValue) : null;
+  if (whole === null) throw mongoRefusals.wrongType(name, 'a whole number');
   return whole;
 }
 
-async function killCursors(context: CommandContext): Promise<WritableObject> {
-  const { command, cursors, asker } = context;
+async function killCursors(context: DocumentCommandContext): Promise<WritableObject> {
+  const { command, cursors, connectionCaller: asker } = context;
   const ids = command.get('cursors');
-  if (!isList(ids) || ids.length > namedMost) throw refusals.wrongType('killCursors.cursors', `a list of at most ${namedMost}`);
+  if (!isList(ids) || ids.length > namedMost)
+    throw mongoRefusals.wrongType('killCursors.cursors', `a list of at most ${namedMost}`);
   const killed: Stored[] = [];
   const missing: Stored[] = [];
   for (const id of ids) (cursors.kill(wholeIn(id, 'cursors'), asker.caller) ? killed : missing).push(id);
   return { cursorsKilled: killed, cursorsNotFound: missing, cursorsAlive: [], cursorsUnknown: [], ok: 1 };
 }
 
-async function count(context: CommandContext): Promise<WritableObject> {
+async function count(context: DocumentCommandContext): Promise<WritableObject> {
   const filter = context.object('query') ?? new Map();
   const skip = context.number('skip') ?? 0;
   const limit = Math.abs(context.number('limit') ?? 0) || Number.POSITIVE_INFINITY;
@@ -137,19 +152,19 @@ async function count(context: CommandContext): Promise<WritableObject> {
   return { n: Math.max(0, Math.min(result.length - skip, limit)), ok: 1 };
 }
 
-async function distinct(context: CommandContext): Promise<WritableObject> {
+async function distinct(context: DocumentCommandContext): Promise<WritableObject> {
   const key = context.command.get('key');
-  if (typeof key !== 'string') throw refusals.wrongType('distinct.key', 'a string');
+  if (typeof key !== 'string') throw mongoRefusals.wrongType('distinct.key', 'a string');
   const filter = context.object('query') ?? new Map();
   const path = key.split('.');
   const { result } = await context.read(async (reading) => {
-    const found = await findDocuments(reading, { ...context.place, filter, time: context.time });
+    const matchedDocuments = await findDocuments(reading, { ...context.place, filter, time: context.time });
     const values = new Distinct();
     // A list counts each of its values once.
     const pace = new Pace();
-    await eachInSteps(found, reading.yieldTurn, function* ({ document }) {
-      for (const value of valuesAt(document, path)) {
-        for (const each of isList(value) ? value : [value]) {
+    await eachInSteps(matchedDocuments, reading.yieldTurn, function* ({ document: bsonDocument }) {
+      for (const bsonValue of valuesAt(bsonDocument, path)) {
+        for (const each of isList(bsonValue) ? bsonValue : [bsonValue]) {
           values.add(each);
           if (pace.spend(isObject(each) ? each.size : 1)) yield;
         }
@@ -164,9 +179,9 @@ const stagesMax = 1_000;
 /** Nanoseconds in which any stage is read. */
 const stageCost = 1_000_000;
 
-async function aggregate(context: CommandContext): Promise<WritableObject> {
-  if (context.flag('explain') === true) throw refusals.notSupported('aggregate with explain');
-  if (typeof context.subject !== 'string') throw refusals.notSupported('an aggregation over a whole database');
+async function aggregate(context: DocumentCommandContext): Promise<WritableObject> {
+  if (context.flag('explain') === true) throw mongoRefusals.notSupported('aggregate with explain');
+  if (typeof context.subject !== 'string') throw mongoRefusals.notSupported('an aggregation over a whole database');
   const pipeline = context.objects('pipeline');
   const [first] = pipeline;
   const match = first?.size === 1 ? first.get('$match') : undefined;
@@ -175,8 +190,8 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
   compileFilter(filter);
   if (pipeline.length > stagesMax)
     throw new DocumentRefusal(7_749_501, `Pipeline length must be no longer than ${stagesMax} stages`);
-  const stages: Stage[] = [];
-  await eachInSteps(pipeline.slice(match === undefined ? 0 : 1), context.asker.parts.yieldTurn, function* (given) {
+  const stages: PipelineStage[] = [];
+  await eachInSteps(pipeline.slice(match === undefined ? 0 : 1), context.connectionCaller.parts.yieldTurn, function* (given) {
     spend(stageCost);
     stages.push(yield* stageOf(given));
   });
@@ -190,7 +205,7 @@ async function aggregate(context: CommandContext): Promise<WritableObject> {
 const findMembers =
   'filter projection sort skip limit batchSize singleBatch tailable awaitData oplogReplay returnKey showRecordId collation min max let';
 
-export const reads: Readonly<Record<string, CommandRow>> = {
+export const readCommands: Readonly<Record<string, DocumentCommandRow>> = {
   find: { cost: ofDocuments, takes: findMembers.split(' '), run: find },
   getMore: { cost: ofFew, takes: ['collection', 'batchSize'], run: getMore },
   killCursors: { cost: ofFew, takes: ['cursors'], run: killCursors },

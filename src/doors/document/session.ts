@@ -19,14 +19,14 @@ import type { Connection, Session } from '../shared/socket-connection.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { shuttingDown } from '../shared/drain.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
-import { answers, collections, helloReply } from './admin-commands.ts';
+import { fixedAnswers, collectionCommands, helloReply } from './admin-commands.ts';
 import type { WritableObject } from './bson.ts';
-import { commandSteps, encodeReply, type Message } from './codec.ts';
-import { CommandContext, type CommandRow, doorName, ignored } from './command.ts';
+import { commandSteps, encodeReply, type MongoMessage } from './codec.ts';
+import { DocumentCommandContext, type DocumentCommandRow, doorName, ignored } from './command.ts';
 import type { OpenCursors } from './cursors.ts';
-import { DocumentRefusal, errorDocument, refusals } from './errors.ts';
-import { reads } from './read-commands.ts';
-import { writes } from './write-commands.ts';
+import { DocumentRefusal, errorDocument, mongoRefusals } from './errors.ts';
+import { readCommands } from './read-commands.ts';
+import { writeCommands } from './write-commands.ts';
 
 export interface DocumentDependencies extends DoorDependencies {
   readonly cursors: OpenCursors;
@@ -35,7 +35,11 @@ export interface DocumentDependencies extends DoorDependencies {
 }
 
 /** Commands that ask the gate. */
-export const rows: Readonly<Record<string, CommandRow>> = { ...reads, ...writes, ...collections };
+export const documentCommandRows: Readonly<Record<string, DocumentCommandRow>> = {
+  ...readCommands,
+  ...writeCommands,
+  ...collectionCommands,
+};
 
 const hellos: ReadonlySet<string> = new Set(['hello', 'isMaster']);
 /** Drivers send a heartbeat every ten seconds by default. */
@@ -49,11 +53,11 @@ interface Proving {
   caller: Caller | null;
 }
 
-export class DocumentSession implements Session<Message> {
+export class DocumentSession implements Session<MongoMessage> {
   readonly #parts: DocumentDependencies;
   readonly #connection: Connection;
   readonly #id: number;
-  #asker: ConnectionCaller | null = null;
+  #connectionCaller: ConnectionCaller | null = null;
   #proving: Proving | null = null;
   #atRest = true;
   #sent = 0;
@@ -71,16 +75,16 @@ export class DocumentSession implements Session<Message> {
     return this.#atRest;
   }
 
-  async handle(message: Message): Promise<void> {
+  async handle(message: MongoMessage): Promise<void> {
     this.#atRest = false;
     let name = '';
     let reply: WritableObject;
     try {
-      this.#asker?.beginCommand();
+      this.#connectionCaller?.beginCommand();
       const command = await this.#inTurns(commandSteps(message));
-      const [asked = ''] = command.keys();
-      name = canonicalName(asked);
-      reply = await this.#run(name, asked, command, message.form);
+      const [sentName = ''] = command.keys();
+      name = canonicalName(sentName);
+      reply = await this.#run(name, sentName, command, message.form);
     } catch (error) {
       reply = errorDocument(await this.#refusalOf(name, error));
     }
@@ -105,21 +109,22 @@ export class DocumentSession implements Session<Message> {
   }
 
   async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
-    const isOfConnection = this.#asker === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(answers, name);
-    if (!isOfConnection) return this.#asker!.refusalOf(error);
+    const isOfConnection =
+      this.#connectionCaller === null || hellos.has(name) || name.startsWith('sasl') || Object.hasOwn(fixedAnswers, name);
+    if (!isOfConnection) return this.#connectionCaller!.refusalOf(error);
     if (error instanceof ServiceError) return error;
     this.#parts.reportFailure(error);
     return new ServiceError('REL_INTERNAL', 'internal error');
   }
 
-  async #run(name: string, asked: string, command: StoredObject, form: Message['form']): Promise<WritableObject> {
-    if (this.#connection.isDraining && this.#asker === null) throw shuttingDown();
+  async #run(name: string, sentName: string, command: StoredObject, form: MongoMessage['form']): Promise<WritableObject> {
+    if (this.#connection.isDraining && this.#connectionCaller === null) throw shuttingDown();
     if (hellos.has(name)) return this.#hello(name, command);
-    if (form === 'query') throw refusals.notSupported('OP_QUERY but for the first message of a connection');
+    if (form === 'query') throw mongoRefusals.notSupported('OP_QUERY but for the first message of a connection');
     if (name === 'saslStart') return this.#saslStart(command);
     if (name === 'saslContinue') return this.#saslContinue(command);
-    const answered = Object.hasOwn(answers, name) ? answers[name]! : undefined;
-    if (this.#asker === null) {
+    const answered = Object.hasOwn(fixedAnswers, name) ? fixedAnswers[name]! : undefined;
+    if (this.#connectionCaller === null) {
       if (name === 'ping' || name === 'buildInfo' || name === 'endSessions') return answered!(this.#id);
       throw new DocumentRefusal(13, `Command ${name} requires authentication`, 'REL_UNAUTHENTICATED');
     }
@@ -132,11 +137,12 @@ export class DocumentSession implements Session<Message> {
           'Transaction numbers are only allowed on a replica set member or mongos',
           'REL_NOT_IMPLEMENTED',
         );
-    const row = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (row === undefined) throw refusals.notFound(asked.slice(0, 128));
+    const row = Object.hasOwn(documentCommandRows, name) ? documentCommandRows[name]! : undefined;
+    if (row === undefined) throw mongoRefusals.notFound(sentName.slice(0, 128));
     for (const member of command.keys())
-      if (member !== asked && !ignored.has(member) && !row.takes.includes(member)) throw refusals.unknownField(name, member);
-    return row.run(new CommandContext(name, command, this.#asker, this.#parts.cursors));
+      if (member !== sentName && !ignored.has(member) && !row.takes.includes(member))
+        throw mongoRefusals.unknownField(name, member);
+    return row.run(new DocumentCommandContext(name, command, this.#connectionCaller, this.#parts.cursors));
   }
 
   /**
@@ -146,7 +152,7 @@ export class DocumentSession implements Session<Message> {
   async #limitSilence(): Promise<void> {
     this.#connection.watches();
     const { gone } = this.#connection;
-    while (this.#asker === null && !gone.aborted) {
+    while (this.#connectionCaller === null && !gone.aborted) {
       if (!this.#greeted) return this.#connection.end();
       this.#greeted = false;
       await this.#parts.clock.sleep(silenceMs, gone);
@@ -156,7 +162,7 @@ export class DocumentSession implements Session<Message> {
   async #hello(name: string, command: StoredObject): Promise<WritableObject> {
     const { clock } = this.#parts;
     this.#greeted = true;
-    if (this.#asker === null && !this.#watched) {
+    if (this.#connectionCaller === null && !this.#watched) {
       this.#watched = true;
       void this.#limitSilence();
     }
@@ -244,7 +250,7 @@ export class DocumentSession implements Session<Message> {
 
   #login(caller: Caller): void {
     this.#proving = null;
-    this.#asker = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
+    this.#connectionCaller = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
     this.#connection.markAuthenticated();
   }
 
@@ -255,15 +261,20 @@ export class DocumentSession implements Session<Message> {
     } catch (error) {
       this.#proving = null;
       if (!(error instanceof ServiceError)) throw error;
-      const told = await recordRefusal(this.#parts, { door: doorName, clientIp: this.#connection.clientIp }, 'inspect', error);
+      const recordedError = await recordRefusal(
+        this.#parts,
+        { door: doorName, clientIp: this.#connection.clientIp },
+        'inspect',
+        error,
+      );
       await this.#connection.loginRefused();
-      if (told.kind !== 'unauthenticated' && told.kind !== 'invalid') throw told;
+      if (recordedError.kind !== 'unauthenticated' && recordedError.kind !== 'invalid') throw recordedError;
       throw new DocumentRefusal(18, 'Authentication failed.', 'REL_UNAUTHENTICATED');
     }
   }
 
   #status(): WritableObject {
-    const { caller } = this.#asker!;
+    const { caller } = this.#connectionCaller!;
     const users = [{ user: caller.principal, db: 'admin' }];
     return { authInfo: { authenticatedUsers: users, authenticatedUserRoles: [] }, ok: 1 };
   }
@@ -282,10 +293,14 @@ const plainMechanism = 'PLAIN';
 const binary = (text: string): Stored => new Special('$binary', { bytes: Buffer.from(text), type: 0 });
 
 const namesInSmall = new Map(
-  [...hellos, ...Object.keys(answers), ...Object.keys(rows), 'saslStart', 'saslContinue', 'connectionStatus'].map((name) => [
-    name.toLowerCase(),
-    name,
-  ]),
+  [
+    ...hellos,
+    ...Object.keys(fixedAnswers),
+    ...Object.keys(documentCommandRows),
+    'saslStart',
+    'saslContinue',
+    'connectionStatus',
+  ].map((name) => [name.toLowerCase(), name]),
 );
 
 /** Drivers and shells send some names in small letters. */

@@ -1,4 +1,4 @@
-/** Applies an update to a document: $set, $inc, $mul, $setOnInsert, or a replacement. In steps; pure. */
+/** Update operators: applies $set, $inc, $mul, $setOnInsert or a replacement to one document. In steps; pure. */
 import { compareText } from '../../log/values/value.ts';
 import { combine, doubleValue, isNumeric, type Numeric } from '../../planner/expressions/documents/document-numbers.ts';
 import { isOperators } from '../../planner/expressions/documents/document-filter.ts';
@@ -15,16 +15,16 @@ import {
   type StoredObject,
 } from '../../planner/expressions/documents/document-values.ts';
 import { work } from '../../planner/expressions/expression-cost.ts';
-import { DocumentRefusal, refusals } from './errors.ts';
+import { DocumentRefusal, mongoRefusals } from './errors.ts';
 
-export type Update = (document: StoredObject, isInsert: boolean) => Steps<StoredObject>;
+export type DocumentUpdate = (bsonDocument: StoredObject, isInsert: boolean) => Steps<StoredObject>;
 
 /** undefined: the place stays as it is. */
 type Write = (old: Stored | undefined, isInsert: boolean) => Stored | undefined;
 
-const operators: Readonly<Record<string, (value: Stored) => Write>> = {
-  $set: (value) => () => value,
-  $setOnInsert: (value) => (_old, isInsert) => (isInsert ? value : undefined),
+const operators: Readonly<Record<string, (bsonValue: Stored) => Write>> = {
+  $set: (bsonValue) => () => bsonValue,
+  $setOnInsert: (bsonValue) => (_old, isInsert) => (isInsert ? bsonValue : undefined),
   $inc: (by) => arithmetic('add', by),
   $mul: (by) => arithmetic('multiply', by),
 };
@@ -34,9 +34,9 @@ const unbuilt: ReadonlySet<string> = new Set(
 );
 
 /** Whether an update is a replacement document. */
-export function isReplacement(given: Stored | undefined): boolean {
-  if (!isObject(given)) return false;
-  const [first] = given.keys();
+export function isReplacement(updateDocument: Stored | undefined): boolean {
+  if (!isObject(updateDocument)) return false;
+  const [first] = updateDocument.keys();
   return first === undefined || !first.startsWith('$');
 }
 
@@ -46,19 +46,19 @@ interface Step {
   readonly write: Write;
 }
 
-export function* updateOf(given: Stored | undefined): Steps<Update> {
-  if (isList(given)) throw refusals.notSupported('an update that is a pipeline');
-  if (!isObject(given)) throw refusals.wrongType('update.updates.u', 'an object');
-  if (isReplacement(given)) {
-    yield* nameSteps(given);
-    return (document) => replace(document, given);
+export function* updateOf(updateDocument: Stored | undefined): Steps<DocumentUpdate> {
+  if (isList(updateDocument)) throw mongoRefusals.notSupported('an update that is a pipeline');
+  if (!isObject(updateDocument)) throw mongoRefusals.wrongType('update.updates.u', 'an object');
+  if (isReplacement(updateDocument)) {
+    yield* nameSteps(updateDocument);
+    return (bsonDocument) => replace(bsonDocument, updateDocument);
   }
   const pace = new Pace();
   const steps: Step[] = [];
-  for (const [operator, fields] of given) {
-    const made = Object.hasOwn(operators, operator) ? operators[operator]! : undefined;
-    if (made === undefined) {
-      if (unbuilt.has(operator)) throw refusals.notSupported(`the update operator ${operator}`);
+  for (const [operator, fields] of updateDocument) {
+    const operatorSteps = Object.hasOwn(operators, operator) ? operators[operator]! : undefined;
+    if (operatorSteps === undefined) {
+      if (unbuilt.has(operator)) throw mongoRefusals.notSupported(`the update operator ${operator}`);
       throw new DocumentRefusal(
         9,
         `Unknown modifier: ${operator}. Expected a valid update modifier or pipeline-style update specified as an array`,
@@ -69,10 +69,10 @@ export function* updateOf(given: Stored | undefined): Steps<Update> {
         9,
         `Modifiers operate on fields but we found type ${kindOf(fields)} instead. For example: {$mod: {<field>: ...}} not {${operator}: …}`,
       );
-    for (const [name, value] of fields) {
-      yield* nameSteps(value);
+    for (const [name, bsonValue] of fields) {
+      yield* nameSteps(bsonValue);
       const path = pathOf(name);
-      steps.push({ name, path, write: made(value) });
+      steps.push({ name, path, write: operatorSteps(bsonValue) });
       if (steps.length > stepsMax) throw new DocumentRefusal(2, `an update is of at most ${stepsMax} fields`);
       if (pace.spend(path.length + 1)) yield;
     }
@@ -83,10 +83,10 @@ export function* updateOf(given: Stored | undefined): Steps<Update> {
   );
   // New members come in the order of their names, not in that of the update.
   steps.sort((a, b) => comparePaths(a.path, b.path));
-  return function* (document, isInsert) {
-    const made = yield* apply(steps, document, isInsert);
-    checkSameId(document, made);
-    return made;
+  return function* (bsonDocument, isInsert) {
+    const updatedDocument = yield* apply(steps, bsonDocument, isInsert);
+    checkSameId(bsonDocument, updatedDocument);
+    return updatedDocument;
   };
 }
 
@@ -101,24 +101,24 @@ function comparePaths(a: readonly string[], b: readonly string[]): number {
 }
 
 /** The document with `_id` before all other members. */
-export function* withId(id: Stored, document: StoredObject): Steps<StoredObject> {
-  const [first] = document.keys();
-  if (first === '_id') return document;
-  const made = new Map<string, Stored>([['_id', document.get('_id') ?? id]]);
+export function* withId(id: Stored, bsonDocument: StoredObject): Steps<StoredObject> {
+  const [first] = bsonDocument.keys();
+  if (first === '_id') return bsonDocument;
+  const bsonMembers = new Map<string, Stored>([['_id', bsonDocument.get('_id') ?? id]]);
   const pace = new Pace();
-  for (const [name, value] of document) {
+  for (const [name, bsonValue] of bsonDocument) {
     if (pace.spend()) yield;
-    if (name !== '_id') made.set(name, value);
+    if (name !== '_id') bsonMembers.set(name, bsonValue);
   }
-  return made;
+  return bsonMembers;
 }
 
-function* replace(document: StoredObject, by: StoredObject): Steps<StoredObject> {
-  const old = document.get('_id');
+function* replace(bsonDocument: StoredObject, by: StoredObject): Steps<StoredObject> {
+  const old = bsonDocument.get('_id');
   if (old === undefined) return by;
-  const made = yield* withId(old, by);
-  checkSameId(document, made);
-  return made;
+  const replacement = yield* withId(old, by);
+  checkSameId(bsonDocument, replacement);
+  return replacement;
 }
 
 function checkSameId(before: StoredObject, after: StoredObject): void {
@@ -164,7 +164,7 @@ function pathOf(name: string): readonly string[] {
   if (path.length > depthMax) throw new DocumentRefusal(15, `the path of an update has at most ${depthMax} levels`);
   const operator = path.find((part) => part.startsWith('$'));
   if (operator === undefined) return path;
-  if (/^\$(\[.*\])?$/.test(operator)) throw refusals.notSupported(`the place ${operator} in the path of an update`);
+  if (/^\$(\[.*\])?$/.test(operator)) throw mongoRefusals.notSupported(`the place ${operator} in the path of an update`);
   throw new DocumentRefusal(
     52,
     `The dollar ($) prefixed field '${operator}' in '${name}' is not allowed in the context of an update`,
@@ -177,16 +177,20 @@ const indexMax = 10_000;
 const stepCost = 200;
 
 /** Objects and lists are copied once, however many steps write into them. */
-function* apply(steps: readonly Pick<Step, 'path' | 'write'>[], document: StoredObject, isInsert: boolean): Steps<StoredObject> {
+function* apply(
+  steps: readonly Pick<Step, 'path' | 'write'>[],
+  bsonDocument: StoredObject,
+  isInsert: boolean,
+): Steps<StoredObject> {
   const own = new Set<Stored>();
   const pace = new Pace();
-  let made: Stored | undefined = document;
+  let updatedValue: Stored | undefined = bsonDocument;
   for (const { path, write } of steps) {
     work.done += path.length * stepCost;
     if (pace.spend(path.length)) yield;
-    made = place(made, path, 0, { own, write: (old) => write(old, isInsert) });
+    updatedValue = placeAtPath(updatedValue, path, 0, { own, write: (old) => write(old, isInsert) });
   }
-  return made as StoredObject;
+  return updatedValue as StoredObject;
 }
 
 interface Placing {
@@ -195,34 +199,34 @@ interface Placing {
   readonly write: (old: Stored | undefined) => Stored | undefined;
 }
 
-function place(value: Stored | undefined, path: readonly string[], at: number, placing: Placing): Stored | undefined {
-  if (at === path.length) return placing.write(value);
+function placeAtPath(bsonValue: Stored | undefined, path: readonly string[], at: number, placing: Placing): Stored | undefined {
+  if (at === path.length) return placing.write(bsonValue);
   const { own } = placing;
   const name = path[at]!;
-  if (isList(value)) {
-    if (!isIndex(name)) throw cannotCreate(path, at, value);
+  if (isList(bsonValue)) {
+    if (!isIndex(name)) throw cannotCreate(path, at, bsonValue);
     const index = Number(name);
     if (index > indexMax) throw new DocumentRefusal(2, `an element beyond number ${indexMax} can't be made`);
-    const inner = place(value[index], path, at + 1, placing);
-    if (inner === undefined) return value;
-    const made = own.has(value) ? (value as Stored[]) : [...value];
-    while (made.length < index) made.push(null);
-    made[index] = inner;
-    own.add(made);
-    return made;
+    const inner = placeAtPath(bsonValue[index], path, at + 1, placing);
+    if (inner === undefined) return bsonValue;
+    const updatedList = own.has(bsonValue) ? (bsonValue as Stored[]) : [...bsonValue];
+    while (updatedList.length < index) updatedList.push(null);
+    updatedList[index] = inner;
+    own.add(updatedList);
+    return updatedList;
   }
-  if (value !== undefined && !isObject(value)) throw cannotCreate(path, at, value);
-  const inner = place(value?.get(name), path, at + 1, placing);
-  if (inner === undefined) return value;
-  const made = value !== undefined && own.has(value) ? (value as Map<string, Stored>) : new Map(value);
-  made.set(name, inner);
-  own.add(made);
-  return made;
+  if (bsonValue !== undefined && !isObject(bsonValue)) throw cannotCreate(path, at, bsonValue);
+  const inner = placeAtPath(bsonValue?.get(name), path, at + 1, placing);
+  if (inner === undefined) return bsonValue;
+  const updatedMembers = bsonValue !== undefined && own.has(bsonValue) ? (bsonValue as Map<string, Stored>) : new Map(bsonValue);
+  updatedMembers.set(name, inner);
+  own.add(updatedMembers);
+  return updatedMembers;
 }
 
-function cannotCreate(path: readonly string[], at: number, value: Stored): DocumentRefusal {
-  const place = at === 0 ? 'the document' : `'${path[at - 1]}'`;
-  return new DocumentRefusal(28, `Cannot create field '${path[at]}' in element ${place} of type ${kindOf(value)}`);
+function cannotCreate(path: readonly string[], at: number, bsonValue: Stored): DocumentRefusal {
+  const pathName = at === 0 ? 'the document' : `'${path[at - 1]}'`;
+  return new DocumentRefusal(28, `Cannot create field '${path[at]}' in element ${pathName} of type ${kindOf(bsonValue)}`);
 }
 
 /** Whole numbers stay whole for as long as they fit 64 bits. */
@@ -244,16 +248,16 @@ const zeroLike = (by: Numeric): Numeric => combine('multiply', by, 0) ?? doubleV
 const referenceNames: ReadonlySet<string> = new Set(['$ref', '$id', '$db']);
 
 /** Names of stored fields don't begin with $: they would be taken for operators, or for values of other types. */
-export function* nameSteps(value: Stored, pace = new Pace()): Steps<void> {
-  if (isList(value)) {
-    for (const each of value) {
+export function* nameSteps(bsonValue: Stored, pace = new Pace()): Steps<void> {
+  if (isList(bsonValue)) {
+    for (const each of bsonValue) {
       if (pace.spend()) yield;
       if (typeof each === 'object') yield* nameSteps(each, pace);
     }
     return;
   }
-  if (!isObject(value)) return;
-  for (const [name, inner] of value) {
+  if (!isObject(bsonValue)) return;
+  for (const [name, inner] of bsonValue) {
     if (pace.spend()) yield;
     if (name.startsWith('$') && !referenceNames.has(name))
       throw new DocumentRefusal(52, `The dollar ($) prefixed field '${name}' is not allowed in the context of what is stored`);

@@ -55,8 +55,10 @@ const initialState = (): DecodeState => ({ isOpen: true, at: 0, bounds: [] });
 function agreeVersion(bytes: Buffer): Version | null {
   for (let at = 4; at < handshakeBytes; at += 4) {
     const [below, minor, major] = [bytes[at + 1]!, bytes[at + 2]!, bytes[at + 3]!];
-    const found = spoken.find((version) => version.major === major && version.minor <= minor && version.minor >= minor - below);
-    if (found !== undefined) return found;
+    const agreedVersion = spoken.find(
+      (version) => version.major === major && version.minor <= minor && version.minor >= minor - below,
+    );
+    if (agreedVersion !== undefined) return agreedVersion;
   }
   return null;
 }
@@ -91,14 +93,14 @@ function join(bytes: Buffer, bounds: readonly number[]): Buffer {
 /** A message in chunks. */
 export function chunk(body: Uint8Array): Buffer {
   const chunks = Math.ceil(body.length / chunkBytesMax);
-  const made = Buffer.allocUnsafe(body.length + 2 * chunks + 2);
+  const chunkBytes = Buffer.allocUnsafe(body.length + 2 * chunks + 2);
   let at = 0;
   for (let from = 0; from < body.length; from += chunkBytesMax) {
     const chunk = body.subarray(from, from + chunkBytesMax);
-    at = made.writeUInt16BE(chunk.length, at);
-    made.set(chunk, at);
+    at = chunkBytes.writeUInt16BE(chunk.length, at);
+    chunkBytes.set(chunk, at);
     at += chunk.length;
   }
-  made.writeUInt16BE(0, at);
-  return made;
+  chunkBytes.writeUInt16BE(0, at);
+  return chunkBytes;
 }

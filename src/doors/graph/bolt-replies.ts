@@ -2,14 +2,14 @@
 import type { ServiceError } from '../../errors.ts';
 import { chunk } from './bolt-codec.ts';
 import { boltCodeOf } from './errors.ts';
-import { type Packed, Packer } from './packstream.ts';
+import { type PackStreamValue, PackStreamWriter } from './packstream.ts';
 
 const tags = { putSuccess: 0x70, record: 0x71, putIgnored: 0x7e, putFailure: 0x7f } as const;
 /** Records leave together, so many bytes at a time. */
 const flushBytes = 64 * 1024;
 
 export class BoltReplies {
-  readonly #packer = new Packer();
+  readonly #packer = new PackStreamWriter();
   #chunks: Buffer[] = [];
   #bytes = 0;
 
@@ -17,14 +17,14 @@ export class BoltReplies {
     return this.#bytes >= flushBytes;
   }
 
-  putSuccess(entries: readonly (readonly [string, Packed])[] = []): void {
+  putSuccess(entries: readonly (readonly [string, PackStreamValue])[] = []): void {
     this.#packer.structure(tags.putSuccess, 1);
     this.#packer.value(new Map(entries));
     this.#put();
   }
 
   /** Begins a RECORD: the packer takes so many cells, before `endRecord`. */
-  beginRecord(cellCount: number): Packer {
+  beginRecord(cellCount: number): PackStreamWriter {
     this.#packer.structure(tags.record, 1);
     this.#packer.list(cellCount);
     return this.#packer;

@@ -22,7 +22,7 @@ import type { BoltFrame, Version } from './bolt-codec.ts';
 import { BoltReplies } from './bolt-replies.ts';
 import { isGoodbye, isReset, RequestQueue, requests } from './bolt-requests.ts';
 import { type OpenAnswer, OpenAnswers, skipRows } from './open-answers.ts';
-import { isMap, type Packed, type PackedMap, Structure, unpackSteps } from './packstream.ts';
+import { isMap, type PackStreamValue, type PackStreamMap, PackStreamStructure, unpackSteps } from './packstream.ts';
 import { cellOf, parametersOf } from './values.ts';
 
 export const doorName = 'graph-binary';
@@ -33,7 +33,7 @@ const sliceMs = 2;
 const routeSeconds = 300n;
 /** Tools say by these who they are. */
 const ofTools: ReadonlySet<string> = new Set(['app', 'type', 'version', 'query']);
-const noMap: PackedMap = new Map();
+const noMap: PackStreamMap = new Map();
 
 interface OpenTransaction {
   readonly transaction: Transaction;
@@ -49,7 +49,7 @@ export class BoltSession implements Session<BoltFrame> {
   #greeted = false;
   #utc = false;
   /** Null until somebody has logged on. Asks until the client goes, or the next RESET. */
-  #asker: ConnectionCaller | null = null;
+  #connectionCaller: ConnectionCaller | null = null;
   #open: OpenTransaction | null = null;
   #last: Transaction | null = null;
   readonly #answers = new OpenAnswers();
@@ -65,7 +65,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   get isLoggedIn(): boolean {
-    return this.#asker !== null;
+    return this.#connectionCaller !== null;
   }
 
   /** Resolves once all that was asked is answered. */
@@ -85,7 +85,7 @@ export class BoltSession implements Session<BoltFrame> {
     if (isReset(body) && this.#running !== null) this.#cancel.abort();
     this.#running ??= this.#runAll();
     // Nothing is read ahead of a login, and no more than a little of what waits.
-    if (this.#asker === null || this.#queue.isFull) return this.#running;
+    if (this.#connectionCaller === null || this.#queue.isFull) return this.#running;
   }
 
   farewell(error: ServiceError): Uint8Array {
@@ -122,51 +122,52 @@ export class BoltSession implements Session<BoltFrame> {
   async #one(body: Buffer): Promise<void> {
     if (isReset(body)) return this.#reset();
     if (this.#queue.hasReset || (this.#failed && !isGoodbye(body))) return this.#replies.putIgnored();
-    const asker = this.#asker;
-    asker?.beginCommand();
+    const connectionCaller = this.#connectionCaller;
+    connectionCaller?.beginCommand();
     try {
       const message = await inTurns(unpackSteps(body), this.#parts.yieldTurn);
-      if (!(message instanceof Structure)) throw malformedError();
-      await this.#obey(asker, message);
+      if (!(message instanceof PackStreamStructure)) throw malformedError();
+      await this.#obey(connectionCaller, message);
     } catch (error) {
-      await this.#fail(asker, error);
+      await this.#fail(connectionCaller, error);
     }
   }
 
-  async #fail(asker: ConnectionCaller | null, error: unknown): Promise<void> {
+  async #fail(connectionCaller: ConnectionCaller | null, error: unknown): Promise<void> {
     this.#forget();
     this.#failed = true;
-    if (asker !== null) return this.#replies.putFailure(await asker.refusalOf(error));
+    if (connectionCaller !== null) return this.#replies.putFailure(await connectionCaller.refusalOf(error));
     if (!(error instanceof ServiceError)) this.#parts.reportFailure(error);
     this.#replies.putFailure(error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error'));
     // Drivers of a login that is refused go away; from 5.1 on they may try another.
-    if (this.#asker === null && !this.#logsOn) this.#end();
+    if (this.#connectionCaller === null && !this.#logsOn) this.#end();
   }
 
   get #logsOn(): boolean {
     return this.#version!.major === 5 && this.#version!.minor >= 1;
   }
 
-  #obey(asker: ConnectionCaller | null, { tag, fields }: Structure): Promise<void> | void {
+  #obey(connectionCaller: ConnectionCaller | null, { tag, fields }: PackStreamStructure): Promise<void> | void {
     if (tag === requests.goodbye) return this.#end();
     if (tag === requests.hello && !this.#greeted) return this.#hello(mapAt(fields, 0));
-    if (tag === requests.logon && this.#logsOn && this.#greeted && this.#asker === null) return this.#logon(mapAt(fields, 0));
-    if (asker === null) throw new ServiceError('REL_UNAUTHENTICATED', 'log on first');
+    if (tag === requests.logon && this.#logsOn && this.#greeted && this.#connectionCaller === null)
+      return this.#logon(mapAt(fields, 0));
+    if (connectionCaller === null) throw new ServiceError('REL_UNAUTHENTICATED', 'log on first');
     switch (tag) {
       case requests.logoff:
         if (!this.#logsOn) break;
         this.#checkIdle();
-        this.#asker = null;
+        this.#connectionCaller = null;
         return this.#success();
       case requests.run:
-        return this.#run(asker, textAt(fields, 0), mapAt(fields, 1), mapAt(fields, 2));
+        return this.#run(connectionCaller, textAt(fields, 0), mapAt(fields, 1), mapAt(fields, 2));
       case requests.pull:
       case requests.discard:
-        return this.#pull(asker, mapAt(fields, 0), tag === requests.pull);
+        return this.#pull(connectionCaller, mapAt(fields, 0), tag === requests.pull);
       case requests.begin:
-        return this.#begin(asker, mapAt(fields, 0));
+        return this.#begin(connectionCaller, mapAt(fields, 0));
       case requests.commit:
-        return this.#commit(asker);
+        return this.#commit(connectionCaller);
       case requests.rollback:
         this.#inTransaction();
         this.#forget();
@@ -179,10 +180,10 @@ export class BoltSession implements Session<BoltFrame> {
     throw new ServiceError('REL_INVALID', `the request 0x${tag.toString(16)} is not allowed here`);
   }
 
-  async #hello(stated: PackedMap): Promise<void> {
-    const patches = stated.get('patch_bolt');
+  async #hello(boltMetadata: PackStreamMap): Promise<void> {
+    const patches = boltMetadata.get('patch_bolt');
     const patched = this.#version!.major === 4 && Array.isArray(patches) && patches.includes('utc');
-    if (!this.#logsOn) await this.#login(stated);
+    if (!this.#logsOn) await this.#login(boltMetadata);
     this.#greeted = true;
     if (patched) this.#utc = true;
     this.#success([
@@ -193,33 +194,33 @@ export class BoltSession implements Session<BoltFrame> {
     ]);
   }
 
-  async #logon(stated: PackedMap): Promise<void> {
-    await this.#login(stated);
+  async #logon(boltMetadata: PackStreamMap): Promise<void> {
+    await this.#login(boltMetadata);
     this.#success();
   }
 
-  async #login(stated: PackedMap): Promise<void> {
+  async #login(boltMetadata: PackStreamMap): Promise<void> {
     const { authenticator, gate, readLimit } = this.#parts;
     const { clientIp } = this.#connection;
     if (this.#connection.isDraining) throw shuttingDown();
     let caller: Caller | null = null;
     try {
       admitAddress(this.#parts, readLimit, clientIp);
-      if (stated.get('scheme') !== 'basic')
+      if (boltMetadata.get('scheme') !== 'basic')
         throw new ServiceError('REL_UNAUTHENTICATED', 'clients authenticate by the scheme basic');
-      const user = stated.get('principal');
-      const password = stated.get('credentials');
+      const user = boltMetadata.get('principal');
+      const password = boltMetadata.get('credentials');
       if (typeof user !== 'string' || typeof password !== 'string') throw malformedError();
       caller = authenticator.passwordCaller(password, { door: doorName, clientIp, organization: organizationOf(user) });
       checkOrganization(this.#parts, caller);
       gate.checkStanding(caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
       await this.#connection.loginRefused();
-      throw told;
+      throw recordedError;
     }
-    this.#asker = this.#askerOf(caller);
+    this.#connectionCaller = this.#askerOf(caller);
     this.#connection.markAuthenticated();
   }
 
@@ -227,15 +228,20 @@ export class BoltSession implements Session<BoltFrame> {
     return new ConnectionCaller(this.#parts, caller, AbortSignal.any([this.#connection.gone, this.#cancel.signal]));
   }
 
-  async #run(asker: ConnectionCaller, text: string, given: PackedMap, extra: PackedMap): Promise<void> {
+  async #run(
+    connectionCaller: ConnectionCaller,
+    text: string,
+    packedParameters: PackStreamMap,
+    extra: PackStreamMap,
+  ): Promise<void> {
     const open = this.#open;
     if (open === null) this.#checkIdle();
     this.#answers.checkRoom();
     const terms = open?.terms ?? termsOf(extra);
     const readOnly = open?.readOnly ?? extra.get('mode') === 'r';
-    const asked = { terms, writes: !readOnly, transaction: open?.transaction ?? null };
-    const executed = await this.#ask(asker, asked, extra, (asking, signal) =>
-      this.#execute(asking, { text, given, terms, readOnly, signal }),
+    const commandRequest = { terms, writes: !readOnly, transaction: open?.transaction ?? null };
+    const executed = await this.#ask(connectionCaller, commandRequest, extra, (asking, signal) =>
+      this.#execute(asking, { text, given: packedParameters, terms, readOnly, signal }),
     );
     const id = this.#answers.add(executed, terms);
     this.#success([
@@ -247,14 +253,14 @@ export class BoltSession implements Session<BoltFrame> {
 
   async #execute(
     { invocation, keep }: CommandInvocation,
-    { text, given, terms, readOnly, signal }: Statement & { readonly signal: AbortSignal },
+    { text, given: packedParameters, terms, readOnly, signal }: Statement & { readonly signal: AbortSignal },
   ): Promise<Executed> {
     const { planner } = this.#parts;
     const { purpose, durability } = terms;
     const question = {
       sql: text,
       dialect: 'graph',
-      parameters: parametersOf(given),
+      parameters: parametersOf(packedParameters),
       time: timeOfTerms(terms),
       purpose,
       signal,
@@ -270,28 +276,29 @@ export class BoltSession implements Session<BoltFrame> {
 
   /** Within the time that the client gives it. */
   async #ask<T>(
-    asker: ConnectionCaller,
-    asked: CommandRequest,
-    extra: PackedMap,
+    connectionCaller: ConnectionCaller,
+    commandRequest: CommandRequest,
+    extra: PackStreamMap,
     run: (asking: CommandInvocation, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const limit = extra.get('tx_timeout');
     const isGiven = typeof limit === 'bigint' && limit > 0n;
     const milliseconds = isGiven ? Number(limit < 2n ** 31n ? limit : 2n ** 31n - 1n) : null;
     const errorText = 'the query ran longer than the timeout that the client set';
-    return withTimeLimit({ clock: this.#parts.clock, gone: asker.gone, milliseconds, errorText: errorText }, (signal) =>
-      asker.ask(asked, (asking) => run(asking, signal)),
+    return withTimeLimit(
+      { clock: this.#parts.clock, gone: connectionCaller.gone, milliseconds, errorText: errorText },
+      (signal) => connectionCaller.ask(commandRequest, (asking) => run(asking, signal)),
     );
   }
 
-  async #pull(asker: ConnectionCaller, stated: PackedMap, sends: boolean): Promise<void> {
-    const [id, open] = this.#answers.findNamed(stated);
-    const wanted = stated.get('n');
+  async #pull(connectionCaller: ConnectionCaller, boltMetadata: PackStreamMap, sends: boolean): Promise<void> {
+    const [id, open] = this.#answers.findNamed(boltMetadata);
+    const wanted = boltMetadata.get('n');
     if (typeof wanted !== 'bigint' || wanted === 0n || wanted < -1n)
       throw new ServiceError('REL_INVALID', 'n is a number of rows, or -1');
     const { answer, written } = open.executed;
     const most = wanted === -1n ? Infinity : Number(wanted);
-    if (sends) await this.#send(asker, open, most);
+    if (sends) await this.#send(connectionCaller, open, most);
     else skipRows(open, most);
     if (open.batch < answer.batches.length) return this.#success([['has_more', true]]);
     this.#answers.delete(id);
@@ -305,12 +312,12 @@ export class BoltSession implements Session<BoltFrame> {
     ]);
   }
 
-  async #send(asker: ConnectionCaller, open: OpenAnswer, most: number): Promise<void> {
+  async #send(connectionCaller: ConnectionCaller, open: OpenAnswer, most: number): Promise<void> {
     const { clock, yieldTurn } = this.#parts;
     const { answer } = open.executed;
     const { columns, batches } = answer;
     const forms = { utc: this.#utc, elementIds: this.#version!.major >= 5 };
-    checkCaller(this.#parts, asker.caller);
+    checkCaller(this.#parts, connectionCaller.caller);
     checkErased(answer);
     let sliceStart = clock.monotonicMs();
     for (let left = most; left > 0 && open.batch < batches.length; ) {
@@ -330,30 +337,30 @@ export class BoltSession implements Session<BoltFrame> {
       this.#flush();
       await this.#connection.caughtUp();
       await yieldTurn();
-      if (asker.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the answer was cancelled');
-      checkCaller(this.#parts, asker.caller);
+      if (connectionCaller.gone.aborted) throw new ServiceError('REL_CANCELLED', 'the answer was cancelled');
+      checkCaller(this.#parts, connectionCaller.caller);
       checkErased(answer);
       sliceStart = clock.monotonicMs();
     }
     skipRows(open, 0);
   }
 
-  async #begin(asker: ConnectionCaller, extra: PackedMap): Promise<void> {
+  async #begin(connectionCaller: ConnectionCaller, extra: PackStreamMap): Promise<void> {
     this.#checkIdle();
     const terms = termsOf(extra);
     const { authenticator, gate } = this.#parts;
-    const renewed = authenticator.renew(asker.caller);
+    const renewed = authenticator.renew(connectionCaller.caller);
     const transaction = gate.begin(terms.branch === null ? renewed : { ...renewed, branch: terms.branch }, this.#last);
     this.#open = { transaction, terms, readOnly: extra.get('mode') === 'r' };
     this.#last = transaction;
     this.#success();
   }
 
-  async #commit(asker: ConnectionCaller): Promise<void> {
+  async #commit(connectionCaller: ConnectionCaller): Promise<void> {
     const { transaction, terms } = this.#inTransaction();
     if (this.#answers.count > 0) throw new ServiceError('REL_INVALID', 'answers are open: take or discard them first');
-    const asked = { terms, action: 'ingest', writes: !transaction.isEmpty, transaction } as const;
-    await asker.ask(asked, ({ invocation }) => invocation.commit({ sync: terms.durability === 'sync' }));
+    const commandRequest = { terms, action: 'ingest', writes: !transaction.isEmpty, transaction } as const;
+    await connectionCaller.ask(commandRequest, ({ invocation }) => invocation.commit({ sync: terms.durability === 'sync' }));
     this.#forget();
     this.#success();
   }
@@ -369,7 +376,7 @@ export class BoltSession implements Session<BoltFrame> {
   }
 
   /** A single server has all roles, under the address by which the client reached it. */
-  #route(context: PackedMap, third: Packed | undefined): void {
+  #route(context: PackStreamMap, third: PackStreamValue | undefined): void {
     const address = context.get('address');
     if (typeof address !== 'string') throw new ServiceError('REL_INVALID', 'the routing context names no address');
     const named = isMap(third) ? third.get('db') : third;
@@ -396,10 +403,10 @@ export class BoltSession implements Session<BoltFrame> {
     this.#queue.countReset();
     if (!this.#queue.hasReset && this.#cancel.signal.aborted) {
       this.#cancel = new AbortController();
-      this.#asker &&= this.#askerOf(this.#asker.caller);
+      this.#connectionCaller &&= this.#askerOf(this.#connectionCaller.caller);
     }
     this.#forget();
-    if (this.#asker === null && !this.#greeted) return this.#end();
+    if (this.#connectionCaller === null && !this.#greeted) return this.#end();
     this.#failed = false;
     this.#success();
   }
@@ -418,7 +425,7 @@ export class BoltSession implements Session<BoltFrame> {
     this.#connection.end();
   }
 
-  #success(entries?: readonly (readonly [string, Packed])[]): void {
+  #success(entries?: readonly (readonly [string, PackStreamValue])[]): void {
     this.#replies.putSuccess(entries);
   }
 
@@ -429,28 +436,28 @@ export class BoltSession implements Session<BoltFrame> {
 
 interface Statement {
   readonly text: string;
-  readonly given: PackedMap;
+  readonly given: PackStreamMap;
   readonly terms: Terms;
   readonly readOnly: boolean;
 }
 
 const malformedError = (): ServiceError => new ServiceError('REL_INVALID', 'malformed request');
-const mapOf = (entries: readonly (readonly [string, Packed])[]): PackedMap => new Map(entries);
+const mapOf = (entries: readonly (readonly [string, PackStreamValue])[]): PackStreamMap => new Map(entries);
 
-function mapAt(fields: readonly Packed[], at: number): PackedMap {
+function mapAt(fields: readonly PackStreamValue[], at: number): PackStreamMap {
   const field = fields[at] ?? noMap;
   if (!isMap(field)) throw malformedError();
   return field;
 }
 
-function textAt(fields: readonly Packed[], at: number): string {
+function textAt(fields: readonly PackStreamValue[], at: number): string {
   const field = fields[at];
   if (typeof field !== 'string') throw malformedError();
   return field;
 }
 
 /** Terms from the metadata of a transaction, and from the database: a branch. */
-function termsOf(extra: PackedMap): Terms {
+function termsOf(extra: PackStreamMap): Terms {
   const impersonated = extra.get('imp_user');
   if (impersonated !== undefined && impersonated !== null)
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'impersonation is not supported');
@@ -469,7 +476,7 @@ const changes = (written: Written | null): boolean =>
   written !== null && written.inserted + written.updated + written.deleted > 0;
 
 /** Counts of written graph elements; of rows that SQL wrote, only that there were some. */
-function statsOf({ graph }: Written): PackedMap {
+function statsOf({ graph }: Written): PackStreamMap {
   const counts = [
     ['nodes-created', graph?.nodes ?? 0],
     ['labels-added', graph?.nodes ?? 0],
@@ -487,7 +494,7 @@ function typeOf({ columns }: Answer, written: Written | null): string {
   return columns.length > 0 ? 'rw' : 'w';
 }
 
-const notification = (notice: string): PackedMap =>
+const notification = (notice: string): PackStreamMap =>
   mapOf([
     ['code', 'Neo.ClientNotification.Statement.Notice'],
     ['title', 'About the rows of this answer'],

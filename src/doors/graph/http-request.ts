@@ -288,11 +288,11 @@ export class GraphRequest {
     if (this.#call.raw.method !== method) throw new ServiceError('REL_METHOD', `${method} is the only method here`);
   }
 
-  async #send(status: number, answer: Overtaken, made: () => Generator<string, void>): Promise<void> {
+  async #send(status: number, answer: Overtaken, jsonPieces: () => Generator<string, void>): Promise<void> {
     const { response, caller, id } = this.#call;
     response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' });
     const body = new AnswerBody(this.#parts, { id, route: doorName, caller, overtaken: () => answer.overtaken() }, response);
-    await body.sendAll(encodeTexts(made()));
+    await body.sendAll(encodeTexts(jsonPieces()));
   }
 
   #json(status: number, value: unknown): void {

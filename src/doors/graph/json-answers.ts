@@ -10,7 +10,7 @@ import { isInstant } from './values.ts';
 
 const pieceBytes = 65_536;
 
-export type Rows = Pick<Answer, 'columns' | 'batches'>;
+export type GraphRows = Pick<Answer, 'columns' | 'batches'>;
 
 export interface ShownCell {
   readonly column: OutputColumn;
@@ -18,7 +18,10 @@ export interface ShownCell {
 }
 
 /** Rows as `rowText` has them, with commas between, in pieces of some 64 KiB. */
-export function* rowPieces({ columns, batches }: Rows, rowText: (row: readonly ShownCell[]) => string): Generator<string, void> {
+export function* rowPieces(
+  { columns, batches }: GraphRows,
+  rowText: (row: readonly ShownCell[]) => string,
+): Generator<string, void> {
   let text = '';
   let isFirst = true;
   for (const { columns: vectors, selection, first, count } of batches)
@@ -147,4 +150,4 @@ export function graphText(row: readonly ShownCell[]): string {
   return `{"nodes":[${[...nodes.values()].join(',')}],"relationships":[${[...relationships.values()].join(',')}]}`;
 }
 
-export const namesOf = ({ columns }: Rows): string => `[${columns.map(({ name }) => JSON.stringify(name)).join(',')}]`;
+export const namesOf = ({ columns }: GraphRows): string => `[${columns.map(({ name }) => JSON.stringify(name)).join(',')}]`;

@@ -2,7 +2,7 @@
 import { ServiceError } from '../../errors.ts';
 import type { Executed } from '../../planner/planner-contract.ts';
 import type { Terms } from '../shared/session-terms.ts';
-import type { PackedMap } from './packstream.ts';
+import type { PackStreamMap } from './packstream.ts';
 
 /** Answers of one transaction that are not taken yet. */
 const answersMax = 64;
@@ -34,8 +34,8 @@ export class OpenAnswers {
   }
 
   /** The answer that a PULL or DISCARD names by its `qid`, or the latest one. */
-  findNamed(stated: PackedMap): [bigint, OpenAnswer] {
-    const qid = stated.get('qid');
+  findNamed(boltMetadata: PackStreamMap): [bigint, OpenAnswer] {
+    const qid = boltMetadata.get('qid');
     const id = typeof qid === 'bigint' && qid >= 0n ? qid : this.#nextId - 1n;
     const answer = this.#answers.get(id);
     if (answer === undefined) throw new ServiceError('REL_INVALID', 'no answer is open: RUN something first');

@@ -10,23 +10,32 @@ import { utf8 } from '../shared/utf8.ts';
 export const depthMax = 64;
 const valuesInTurn = 4_096;
 
-export class Structure {
+export class PackStreamStructure {
   readonly tag: number;
-  readonly fields: readonly Packed[];
+  readonly fields: readonly PackStreamValue[];
 
-  constructor(tag: number, fields: readonly Packed[]) {
+  constructor(tag: number, fields: readonly PackStreamValue[]) {
     this.tag = tag;
     this.fields = fields;
   }
 }
 
-export type PackedMap = ReadonlyMap<string, Packed>;
-export type Packed = null | boolean | bigint | number | string | Uint8Array | readonly Packed[] | PackedMap | Structure;
+export type PackStreamMap = ReadonlyMap<string, PackStreamValue>;
+export type PackStreamValue =
+  | null
+  | boolean
+  | bigint
+  | number
+  | string
+  | Uint8Array
+  | readonly PackStreamValue[]
+  | PackStreamMap
+  | PackStreamStructure;
 
-export const isMap = (value: Packed | undefined): value is PackedMap => value instanceof Map;
+export const isMap = (value: PackStreamValue | undefined): value is PackStreamMap => value instanceof Map;
 
 /** The one value that the bytes are. Throws REL_INVALID; yields where others may have a turn. */
-export function* unpackSteps(bytes: Buffer): Steps<Packed> {
+export function* unpackSteps(bytes: Buffer): Steps<PackStreamValue> {
   const reader = new Reader(bytes);
   const value = yield* reader.value(0);
   if (reader.at !== bytes.length) throw malformedError('bytes follow the value');
@@ -42,7 +51,7 @@ class Reader {
     this.#bytes = bytes;
   }
 
-  *value(depth: number): Steps<Packed> {
+  *value(depth: number): Steps<PackStreamValue> {
     if (depth > depthMax) throw new ServiceError('REL_INVALID', `values nest deeper than ${depthMax} levels`);
     if (++this.#values % valuesInTurn === 0) yield;
     const marker = this.#bytes[this.#take(1)]!;
@@ -54,7 +63,7 @@ class Reader {
     return this.#scalar(marker);
   }
 
-  #scalar(marker: number): Packed {
+  #scalar(marker: number): PackStreamValue {
     switch (marker) {
       case 0xc0:
         return null;
@@ -76,24 +85,24 @@ class Reader {
     throw malformedError(`no value begins with 0x${marker.toString(16)}`);
   }
 
-  *#ofSize(like: number, count: number, depth: number): Steps<Packed> {
+  *#ofSize(like: number, count: number, depth: number): Steps<PackStreamValue> {
     if (like === bytesLike || like === 0x80) {
       const from = this.#take(count);
-      const taken = this.#bytes.subarray(from, from + count);
-      return like === 0x80 ? utf8(taken) : taken;
+      const packedBytes = this.#bytes.subarray(from, from + count);
+      return like === 0x80 ? utf8(packedBytes) : packedBytes;
     }
     const isOfPairs = like === 0xa0;
     // Each value takes a byte at least: a count that can't be true costs nothing.
     if (this.#bytes.length - this.at < (isOfPairs ? 2 * count : count)) throw malformedError('it ends within a value');
     if (isOfPairs) return yield* this.#map(count, depth);
     const tag = like === 0xb0 ? this.#bytes[this.#take(1)]! : null;
-    const values: Packed[] = [];
+    const values: PackStreamValue[] = [];
     for (let i = 0; i < count; i++) values.push(yield* this.value(depth + 1));
-    return tag === null ? values : new Structure(tag, values);
+    return tag === null ? values : new PackStreamStructure(tag, values);
   }
 
-  *#map(count: number, depth: number): Steps<PackedMap> {
-    const map = new Map<string, Packed>();
+  *#map(count: number, depth: number): Steps<PackStreamMap> {
+    const map = new Map<string, PackStreamValue>();
     for (let i = 0; i < count; i++) {
       const key = yield* this.value(depth + 1);
       if (typeof key !== 'string') throw malformedError('a key of a map is not a text');
@@ -130,7 +139,7 @@ const countedMarkers: ReadonlyMap<number, { readonly like: number; readonly widt
 const malformedError = (what: string): ServiceError => new ServiceError('REL_INVALID', `malformed PackStream: ${what}`);
 
 /** Bytes of values, one behind the other. */
-export class Packer {
+export class PackStreamWriter {
   #bytes = Buffer.allocUnsafe(512);
   #length = 0;
 
@@ -152,7 +161,7 @@ export class Packer {
     this.#head(0x90, 0xd4, count);
   }
 
-  value(value: Packed): void {
+  value(value: PackStreamValue): void {
     if (value === null) this.#byte(0xc0);
     else if (typeof value === 'string') this.#text(value);
     else if (typeof value === 'bigint') this.#integer(value);
@@ -163,7 +172,7 @@ export class Packer {
     else if (value instanceof Uint8Array) {
       this.#writeSize(bytesLike, value.length);
       this.#bytes.set(value, this.#room(value.length));
-    } else if (value instanceof Structure) {
+    } else if (value instanceof PackStreamStructure) {
       this.structure(value.tag, value.fields.length);
       for (const field of value.fields) this.value(field);
     } else if (isMap(value)) {
@@ -207,8 +216,8 @@ export class Packer {
   }
 
   #writeSize(first: number, count: number): void {
-    const [place, width] = count < 0x100 ? ([0, 1] as const) : count < 0x10000 ? ([1, 2] as const) : ([2, 4] as const);
-    this.#byte(first + place);
+    const [sizeMarker, width] = count < 0x100 ? ([0, 1] as const) : count < 0x10000 ? ([1, 2] as const) : ([2, 4] as const);
+    this.#byte(first + sizeMarker);
     this.#bytes.writeUIntBE(count, this.#room(width), width);
   }
 

@@ -15,7 +15,7 @@ import {
   readEntities,
   type RelationshipValue,
 } from './entities.ts';
-import { isMap, type Packed, type PackedMap, Structure } from './packstream.ts';
+import { isMap, type PackStreamValue, type PackStreamMap, PackStreamStructure } from './packstream.ts';
 
 const second = 1_000_000_000n;
 const day = 86_400n * second;
@@ -46,18 +46,18 @@ const refused: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Throws REL_INVALID, with the parameter's name, for what no cell holds. */
-export function parametersOf(given: PackedMap): ReadonlyMap<string, Literal | TypedValue> {
-  return new Map([...given].map(([name, value]) => [name, parameterOf(name, value)]));
+export function parametersOf(packedParameters: PackStreamMap): ReadonlyMap<string, Literal | TypedValue> {
+  return new Map([...packedParameters].map(([name, value]) => [name, parameterOf(name, value)]));
 }
 
-function parameterOf(name: string, value: Packed): Literal | TypedValue {
+function parameterOf(name: string, value: PackStreamValue): Literal | TypedValue {
   if (typeof value === 'string') checkText(value, `$${name}`);
   if (value === null || typeof value === 'string' || typeof value === 'bigint' || typeof value === 'boolean') return value;
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} is not a finite number`);
     return value;
   }
-  if (value instanceof Structure) {
+  if (value instanceof PackStreamStructure) {
     if (value.tag === tags.date) return new TypedValue('date', inReach(name, wholeOf(name, value, 0) * day));
     return new TypedValue('timestamp', instantOf(name, value));
   }
@@ -65,7 +65,7 @@ function parameterOf(name: string, value: Packed): Literal | TypedValue {
   return new TypedValue('json', jsonOf(name, value));
 }
 
-function instantOf(name: string, value: Structure): bigint {
+function instantOf(name: string, value: PackStreamStructure): bigint {
   const { tag } = value;
   const what = refused.get(tag);
   if (what !== undefined) throw new ServiceError('REL_INVALID', `$${name} holds ${what}, which no column can store`);
@@ -81,21 +81,21 @@ function inReach(name: string, instant: bigint): bigint {
   return instant;
 }
 
-function wholeOf(name: string, { fields }: Structure, at: number): bigint {
+function wholeOf(name: string, { fields }: PackStreamStructure, at: number): bigint {
   const field = fields[at];
   if (typeof field !== 'bigint') throw new ServiceError('REL_INVALID', `$${name} holds a malformed structure`);
   return field;
 }
 
 /** Exact: integers of any size, floats that stay floats. */
-function jsonOf(name: string, value: Packed): string {
+function jsonOf(name: string, value: PackStreamValue): string {
   if (typeof value === 'bigint') return String(value);
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new ServiceError('REL_INVALID', `$${name} holds a number that is not finite`);
     return Number.isInteger(value) && Math.abs(value) < 1e21 ? value.toFixed(1) : String(value);
   }
-  if (value instanceof Structure || value instanceof Uint8Array)
+  if (value instanceof PackStreamStructure || value instanceof Uint8Array)
     throw new ServiceError('REL_INVALID', `$${name} holds a value within a list or a map that JSON cannot hold`);
   if (isMap(value)) return `{${[...value].map(([key, each]) => `${JSON.stringify(key)}:${jsonOf(name, each)}`).join()}}`;
   if (value === null || typeof value === 'boolean') return String(value);
@@ -110,7 +110,7 @@ export interface BoltForms {
   readonly elementIds: boolean;
 }
 
-export function cellOf(vector: Vector, column: OutputColumn, row: number, forms: BoltForms): Packed {
+export function cellOf(vector: Vector, column: OutputColumn, row: number, forms: BoltForms): PackStreamValue {
   const { utc } = forms;
   const { type, entity } = column;
   const cell = cellAt(vector, type, row);
@@ -124,24 +124,24 @@ export function cellOf(vector: Vector, column: OutputColumn, row: number, forms:
 }
 
 /** Source: neo4j.com/docs/bolt/current/bolt/structure-semantics. */
-class PackedEntities implements EntityForms<Packed> {
+class PackedEntities implements EntityForms<PackStreamValue> {
   readonly #forms: BoltForms;
 
   constructor(forms: BoltForms) {
     this.#forms = forms;
   }
 
-  node({ id, labels, elementId, properties }: NodeValue): Structure {
-    return new Structure(tags.node, [id, [...labels], this.#properties(properties), ...this.#ids(elementId)]);
+  node({ id, labels, elementId, properties }: NodeValue): PackStreamStructure {
+    return new PackStreamStructure(tags.node, [id, [...labels], this.#properties(properties), ...this.#ids(elementId)]);
   }
 
-  relationship({ id, start, end, type, properties, elementId }: RelationshipValue): Structure {
+  relationship({ id, start, end, type, properties, elementId }: RelationshipValue): PackStreamStructure {
     const ids = this.#ids(elementId, start.elementId, end.elementId);
-    return new Structure(tags.relationship, [id, start.id, end.id, type, this.#properties(properties), ...ids]);
+    return new PackStreamStructure(tags.relationship, [id, start.id, end.id, type, this.#properties(properties), ...ids]);
   }
 
   /** Each node and relationship once, and the way along them by their numbers: below zero against a relationship's direction. */
-  path({ nodes, relationships }: PathValue): Structure {
+  path({ nodes, relationships }: PathValue): PackStreamStructure {
     const nodeNumbers = new Map<string, bigint>();
     const relationshipNumbers = new Map<string, bigint>();
     const numberOf = (numbers: Map<string, bigint>, id: string): bigint => {
@@ -159,20 +159,25 @@ class PackedEntities implements EntityForms<Packed> {
     const packedNodes = [...nodeNumbers.keys()].map((id) => this.node(nodes.find((node) => node.elementId === id)!));
     const packed = [...relationshipNumbers.keys()].map((id) => {
       const { id: number, type, properties, elementId } = relationships.find((each) => each.elementId === id)!;
-      return new Structure(tags.unboundRelationship, [number, type, this.#properties(properties), ...this.#ids(elementId)]);
+      return new PackStreamStructure(tags.unboundRelationship, [
+        number,
+        type,
+        this.#properties(properties),
+        ...this.#ids(elementId),
+      ]);
     });
-    return new Structure(tags.path, [packedNodes, packed, way]);
+    return new PackStreamStructure(tags.path, [packedNodes, packed, way]);
   }
 
-  list(items: readonly Packed[]): Packed {
+  list(items: readonly PackStreamValue[]): PackStreamValue {
     return [...items];
   }
 
-  map(members: readonly (readonly [string, Packed])[]): Packed {
+  map(members: readonly (readonly [string, PackStreamValue])[]): PackStreamValue {
     return new Map(members);
   }
 
-  value(json: unknown): Packed {
+  value(json: unknown): PackStreamValue {
     return ofJson(json);
   }
 
@@ -180,9 +185,9 @@ class PackedEntities implements EntityForms<Packed> {
     return this.#forms.elementIds ? ids : [];
   }
 
-  #properties(properties: readonly Property[]): PackedMap {
+  #properties(properties: readonly Property[]): PackStreamMap {
     return new Map(
-      properties.map(({ name, value, type }): [string, Packed] => {
+      properties.map(({ name, value, type }): [string, PackStreamValue] => {
         if (type === 'timestamp') return [name, dateTimeOf(BigInt(value as bigint | number), this.#forms.utc)];
         if (type === 'number') return [name, Number(value)];
         if (type === 'vector') return [name, (value as readonly number[]).map(Number)];
@@ -197,14 +202,14 @@ export function isInstant({ name, type, origin }: OutputColumn): boolean {
   return type === 'timestamp' && !Object.hasOwn(systemColumns, origin?.column ?? name);
 }
 
-function dateTimeOf(instant: bigint, utc: boolean): Structure {
+function dateTimeOf(instant: bigint, utc: boolean): PackStreamStructure {
   const nanoseconds = ((instant % second) + second) % second;
-  return new Structure(utc ? tags.dateTime : tags.dateTimeOfClock, [(instant - nanoseconds) / second, nanoseconds, 0n]);
+  return new PackStreamStructure(utc ? tags.dateTime : tags.dateTimeOfClock, [(instant - nanoseconds) / second, nanoseconds, 0n]);
 }
 
 const i64 = { least: -(2n ** 63n), most: 2n ** 63n - 1n } as const;
 
-function ofJson(value: unknown): Packed {
+function ofJson(value: unknown): PackStreamValue {
   if (typeof value === 'bigint') return value < i64.least || value > i64.most ? Number(value) : value;
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
   if (Array.isArray(value)) return value.map(ofJson);

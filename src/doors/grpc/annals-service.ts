@@ -13,9 +13,9 @@ import { batchSizes, Ingest } from '../ingest/ingest-stream.ts';
 import { receiveMessages } from './client-stream.ts';
 import { registrations, describeType, typeBody } from '../schemas/type-body.ts';
 import type { RpcCall, RpcDependencies } from './call.ts';
-import { Handlers } from './handlers.ts';
+import { RpcHandlers } from './handlers.ts';
 import { parametersOf, rowMessages, type SentMessage, type ValueMessage } from './values.ts';
-import { follow, type WatchDependencies } from './watch.ts';
+import { followSubscription, type WatchDependencies } from './watch.ts';
 
 export const doorName = 'grpc';
 
@@ -55,17 +55,17 @@ interface Step {
 }
 
 export function annalsService(parts: AnnalsDependencies): UntypedServiceImplementation {
-  const { unary, clientStreaming, serverStreaming } = new Handlers(parts, doorName);
+  const { unary, clientStreaming, serverStreaming } = new RpcHandlers(parts, doorName);
   return {
-    Query: serverStreaming('query', (call, request: QueryRequest) => query(call, request)),
-    Lookup: serverStreaming('query', (call, request: LookupRequest) => lookUp(call, request)),
+    Query: serverStreaming('query', (rpcCall, request: QueryRequest) => query(rpcCall, request)),
+    Lookup: serverStreaming('query', (rpcCall, request: LookupRequest) => lookUp(rpcCall, request)),
     Ingest: clientStreaming('ingest', ingest),
-    Write: unary('ingest', (call, { steps }: { readonly steps: readonly Step[] }) => write(call, steps)),
-    Delete: unary('delete', (call, request: { readonly type: string; readonly keys: readonly string[] }) =>
-      write(call, [{ delete: request }]),
+    Write: unary('ingest', (rpcCall, { steps }: { readonly steps: readonly Step[] }) => write(rpcCall, steps)),
+    Delete: unary('delete', (rpcCall, request: { readonly type: string; readonly keys: readonly string[] }) =>
+      write(rpcCall, [{ delete: request }]),
     ),
-    Watch: serverStreaming('watch', (call, request: { readonly sql: string; readonly resume_after: string }, stream) =>
-      follow(parts, call, request, stream),
+    Watch: serverStreaming('watch', (rpcCall, request: { readonly sql: string; readonly resume_after: string }, stream) =>
+      followSubscription(parts, rpcCall, request, stream),
     ),
     ListTypes: unary('inspect', listTypes),
     RegisterType: unary('schema', registerType),
@@ -74,37 +74,37 @@ export function annalsService(parts: AnnalsDependencies): UntypedServiceImplemen
   };
 }
 
-async function query(call: RpcCall, { sql, named, positional, format }: QueryRequest): Promise<void> {
+async function query(rpcCall: RpcCall, { sql, named, positional, format }: QueryRequest): Promise<void> {
   const parameters = parametersOf(named, positional);
   const asked = {
     sql,
     ...(parameters && { parameters }),
     dialect: 'wide' as const,
-    time: call.time,
+    time: rpcCall.time,
     queriesOnly: true,
-    signal: call.signal,
+    signal: rpcCall.signal,
   };
-  const answer = await call.ask({}, async ({ invocation, keep }) => {
-    const answered = await call.parts.planner.query(invocation, asked);
+  const answer = await rpcCall.ask({}, async ({ invocation, keep }) => {
+    const answered = await rpcCall.parts.planner.query(invocation, asked);
     keep(answered);
     return answered;
   });
-  await send(call, answer, format);
+  await send(rpcCall, answer, format);
 }
 
-async function lookUp(call: RpcCall, { type, keys, columns, format }: LookupRequest): Promise<void> {
-  const wanted = { type, keys: [...new Set(keys)], columns: columns.length === 0 ? null : columns, time: call.time };
-  const answer = await call.ask({ keysRead: wanted.keys.length }, async ({ invocation, keep }) => {
-    const answered = await call.parts.planner.lookUpMany(invocation, wanted, call.signal);
+async function lookUp(rpcCall: RpcCall, { type, keys, columns, format }: LookupRequest): Promise<void> {
+  const wanted = { type, keys: [...new Set(keys)], columns: columns.length === 0 ? null : columns, time: rpcCall.time };
+  const answer = await rpcCall.ask({ keysRead: wanted.keys.length }, async ({ invocation, keep }) => {
+    const answered = await rpcCall.parts.planner.lookUpMany(invocation, wanted, rpcCall.signal);
     keep(answered);
     return answered;
   });
-  await send(call, answer, format);
+  await send(rpcCall, answer, format);
 }
 
-async function send(call: RpcCall, answer: Answer, format: 'ROWS' | 'ARROW'): Promise<void> {
+async function send(rpcCall: RpcCall, answer: Answer, format: 'ROWS' | 'ARROW'): Promise<void> {
   const pieces = format === 'ARROW' ? (await outputForms.arrow.writer())(answer, new Map()) : null;
-  await call.sendAll(messages(answer, pieces), answer);
+  await rpcCall.sendAll(messages(answer, pieces), answer);
 }
 
 function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generator<SentMessage, void> {
@@ -126,24 +126,24 @@ function* messages(answer: Answer, pieces: Iterable<Uint8Array> | null): Generat
   yield { message: { totals }, bytes: 0 };
 }
 
-async function ingest(call: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {
+async function ingest(rpcCall: RpcCall, stream: ServerReadableStream<IngestPart, object>): Promise<object> {
   const sent = stream[Symbol.asyncIterator]() as AsyncIterator<IngestPart>;
-  const parts = receiveMessages(call.parts, sent, ({ rows }) => rows?.length ?? 0);
+  const parts = receiveMessages(rpcCall.parts, sent, ({ rows }) => rows?.length ?? 0);
   const first = await parts.next();
   const head = first.done === true ? undefined : first.value.head;
   if (head === undefined) throw new ServiceError('REL_INVALID', 'the first message must be an IngestHead');
   const { type, atomic, create_type: createType, patch, source, method } = head;
-  const { sync } = call;
-  const reply = await call.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
+  const { sync } = rpcCall;
+  const reply = await rpcCall.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
     invocation.describe({ objectType: type });
     const provenance = { source: source || doorName, method: method || 'ingest', confidence: 1, derivedFrom: null };
     const rows = new Ingest(invocation, { type, atomic, sync, createType, waits: true, provenance, ...(patch && { patch }) });
     const definition = rows.definition();
-    const { bodyLimitBytes } = call.parts as AnnalsDependencies;
+    const { bodyLimitBytes } = rpcCall.parts as AnnalsDependencies;
     const sizes = atomic ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: bodyLimitBytes } : batchSizes.stream;
-    const { yieldTurn } = call.parts;
+    const { yieldTurn } = rpcCall.parts;
     const options = { definition, yieldTurn, ...sizes, ...(patch && { tracksSent: true }) };
-    return rows.run(readIngest(leasedPieces(call.parts, call.caller, bytesOf(parts)), options));
+    return rows.run(readIngest(leasedPieces(rpcCall.parts, rpcCall.caller, bytesOf(parts)), options));
   });
   const { system_from: from, system_from_last: last } = reply;
   return { ...reply, system_from: String(from ?? 0n), system_from_last: String(last ?? 0n) };
@@ -157,14 +157,14 @@ async function* bytesOf(parts: AsyncIterator<IngestPart>): AsyncGenerator<Uint8A
   }
 }
 
-async function write(call: RpcCall, steps: readonly Step[]): Promise<object> {
+async function write(rpcCall: RpcCall, steps: readonly Step[]): Promise<object> {
   if (steps.length === 0) throw new ServiceError('REL_INVALID', 'the write has no steps');
   const isDeletion = steps.every((step) => step.delete !== undefined);
-  const { sync } = call;
-  const outcome = await call.ask({ writes: true, action: isDeletion ? 'delete' : 'ingest' }, async ({ invocation }) => {
-    const made: (PutRows | DeleteRows)[] = [];
-    for (const step of steps) made.push(await stepOf(call.parts, invocation, step));
-    const command = made.length === 1 ? made[0]! : ({ kind: 'batch', steps: made } as const);
+  const { sync } = rpcCall;
+  const outcome = await rpcCall.ask({ writes: true, action: isDeletion ? 'delete' : 'ingest' }, async ({ invocation }) => {
+    const rowCommands: (PutRows | DeleteRows)[] = [];
+    for (const step of steps) rowCommands.push(await stepOf(rpcCall.parts, invocation, step));
+    const command = rowCommands.length === 1 ? rowCommands[0]! : ({ kind: 'batch', steps: rowCommands } as const);
     const written = await invocation.submit(command, { sync });
     const [refused] = written.errors;
     if (refused !== undefined)
@@ -222,8 +222,8 @@ async function* pieces(bytes: Uint8Array, yieldTurn: () => Promise<void>): Async
   }
 }
 
-async function listTypes(call: RpcCall): Promise<object> {
-  return call.ask({ action: 'inspect' }, ({ invocation }) => {
+async function listTypes(rpcCall: RpcCall): Promise<object> {
+  return rpcCall.ask({ action: 'inspect' }, ({ invocation }) => {
     const { catalog, protection } = invocation.snapshot();
     const types = catalog.types().map((type) => JSON.stringify(describeType(type, protection(type.name))));
     invocation.describe({ rowCount: types.length });
@@ -231,7 +231,7 @@ async function listTypes(call: RpcCall): Promise<object> {
   });
 }
 
-async function registerType(call: RpcCall, { definition }: { readonly definition: string }): Promise<object> {
+async function registerType(rpcCall: RpcCall, { definition }: { readonly definition: string }): Promise<object> {
   const read = check(typeBody, parseDefinition(definition));
   if (!read.success) {
     const [issue] = read.issues;
@@ -239,8 +239,8 @@ async function registerType(call: RpcCall, { definition }: { readonly definition
     throw new ServiceError('REL_INVALID', `definition: ${issue.path.join('.')}: ${issue.message}`);
   }
   const { data } = read;
-  const { sync } = call;
-  return call.ask({ writes: true, action: 'schema' }, async ({ invocation }) => {
+  const { sync } = rpcCall;
+  return rpcCall.ask({ writes: true, action: 'schema' }, async ({ invocation }) => {
     invocation.describe({ objectType: data.name });
     const steps = registrations(data);
     const { changed } = await invocation.submit(steps.length === 1 ? steps[0]! : { kind: 'migrate-types', steps }, { sync });
@@ -256,8 +256,8 @@ function parseDefinition(text: string): unknown {
   }
 }
 
-async function listBranches(call: RpcCall): Promise<object> {
-  return call.ask({ action: 'inspect' }, ({ invocation }) => {
+async function listBranches(rpcCall: RpcCall): Promise<object> {
+  return rpcCall.ask({ action: 'inspect' }, ({ invocation }) => {
     const main = { name: 'main', tenant: '', source: '', forked_at: '0', shares: 'everything' };
     const others = invocation.branches().map(({ name, tenant, source, instant, shares }) => ({
       name,
@@ -272,11 +272,11 @@ async function listBranches(call: RpcCall): Promise<object> {
 }
 
 async function fork(
-  call: RpcCall,
+  rpcCall: RpcCall,
   { name, source, types_only: typesOnly }: { readonly name: string; readonly source: string; readonly types_only: boolean },
 ): Promise<object> {
-  const { sync } = call;
-  return call.ask({ writes: true, action: 'fork' }, async ({ invocation }) => {
+  const { sync } = rpcCall;
+  return rpcCall.ask({ writes: true, action: 'fork' }, async ({ invocation }) => {
     const shares = typesOnly ? 'ontology' : 'everything';
     const { systemFrom } = await invocation.submit({ kind: 'fork-branch', name, source: source || 'main', shares }, { sync });
     return { name, system_from: String(systemFrom) };

@@ -31,12 +31,12 @@ interface AnyCall {
 
 export class RpcCall {
   readonly parts: RpcDependencies;
-  /** The correlation id: its client is told it, and its access records have it. */
+  /** The correlation id, sent to the client and kept in the call's access records. */
   readonly id: string;
   readonly #door: string;
   readonly #call: AnyCall;
   readonly #gone = new AbortController();
-  #asker: ConnectionCaller | null = null;
+  #connectionCaller: ConnectionCaller | null = null;
   #terms: Terms = noTerms;
   #isOver = false;
 
@@ -65,7 +65,7 @@ export class RpcCall {
   }
 
   get caller(): Caller {
-    return this.#asker!.caller;
+    return this.#connectionCaller!.caller;
   }
 
   get terms(): Terms {
@@ -80,7 +80,7 @@ export class RpcCall {
   enter(): void {
     if (this.parts.isDraining()) throw shuttingDown();
     const { metadata } = this.#call;
-    this.#asker = new ConnectionCaller(this.parts, admittedCaller(metadata), this.signal, this.id);
+    this.#connectionCaller = new ConnectionCaller(this.parts, admittedCaller(metadata), this.signal, this.id);
     for (const name of Object.keys(metadata.getMap())) {
       if (!name.startsWith(termPrefix)) continue;
       const term = name.slice(termPrefix.length).replaceAll('-', '_');
@@ -99,7 +99,7 @@ export class RpcCall {
   }
 
   ask<T>(asked: Omit<CommandRequest, 'terms'>, run: (asking: CommandInvocation) => Promise<T> | T): Promise<T> {
-    return this.#asker!.ask({ ...asked, terms: this.#terms }, run);
+    return this.#connectionCaller!.ask({ ...asked, terms: this.#terms }, run);
   }
 
   /** For writes: refuses an instant, since past states are read-only. */
@@ -109,7 +109,7 @@ export class RpcCall {
   }
 
   async refusal(error: unknown, action: Action): Promise<ServiceError> {
-    if (this.#asker !== null) return this.#asker.refusalOf(error, action);
+    if (this.#connectionCaller !== null) return this.#connectionCaller.refusalOf(error, action);
     const known = error instanceof ServiceError ? error : new ServiceError('REL_INTERNAL', 'internal error', { cause: error });
     if (known.code === 'REL_INTERNAL') this.parts.reportFailure(known.facts.cause ?? known);
     return recordRefusal(this.parts, { door: this.#door, clientIp: this.clientIp }, action, known, this.id);

@@ -26,7 +26,7 @@ interface Connection {
   refusals: number;
   abandoned: number;
   /** The last call that was let in was theirs: clients send the same credential again and again. */
-  known: Known | null;
+  knownConnection: Known | null;
 }
 
 interface Known {
@@ -61,7 +61,7 @@ export class RpcConnections {
   admit(socket: Socket): void {
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
     this.#unauthenticated.admit(socket);
-    this.#byPeer.set(peer, { socket, clientIp: addressOf(peer), refusals: 0, abandoned: 0, known: null });
+    this.#byPeer.set(peer, { socket, clientIp: addressOf(peer), refusals: 0, abandoned: 0, knownConnection: null });
     socket.once('close', () => {
       this.#unauthenticated.leave(socket);
       if (this.#byPeer.get(peer)?.socket === socket) this.#byPeer.delete(peer);
@@ -73,9 +73,13 @@ export class RpcConnections {
     const authorization = textOf(metadata, 'authorization');
     const organization = textOf(metadata, 'x-organization-id');
     const connection = this.#byPeer.get(peer);
-    const known = connection?.known ?? null;
-    if (known !== null && known.authorization === authorization && known.organization === organization)
-      return parts.authenticator.renew(known.caller);
+    const knownConnection = connection?.knownConnection ?? null;
+    if (
+      knownConnection !== null &&
+      knownConnection.authorization === authorization &&
+      knownConnection.organization === organization
+    )
+      return parts.authenticator.renew(knownConnection.caller);
     const secret = secretOf(authorization);
     if (secret === null)
       throw new ServiceError('REL_UNAUTHENTICATED', 'the call carries no credential: authorization: Bearer <token>');
@@ -83,7 +87,7 @@ export class RpcConnections {
     const caller = parts.authenticator.passwordCaller(secret, { door, clientIp, organization });
     checkOrganization(parts, caller, 'send x-organization-id');
     if (connection !== undefined) {
-      connection.known = { authorization, organization, caller };
+      connection.knownConnection = { authorization, organization, caller };
       this.#unauthenticated.leave(connection.socket);
     }
     return caller;
@@ -91,21 +95,21 @@ export class RpcConnections {
 
   /** A call came that needs no credential. */
   noteCall(peer: string): void {
-    const known = this.#byPeer.get(peer);
-    if (known) this.#unauthenticated.noteMessage(known.socket);
+    const knownConnection = this.#byPeer.get(peer);
+    if (knownConnection) this.#unauthenticated.noteMessage(knownConnection.socket);
   }
 
   /** A call was taken back before it began: where those are many, the connection is over. */
   abandon(peer: string): void {
-    const known = this.#byPeer.get(peer);
-    if (known && ++known.abandoned > abandonedMax) known.socket.destroy();
+    const knownConnection = this.#byPeer.get(peer);
+    if (knownConnection && ++knownConnection.abandoned > abandonedMax) knownConnection.socket.destroy();
   }
 
   /** A credential was refused: false where that was too often, and the connection is over. */
   refuse(peer: string): boolean {
-    const known = this.#byPeer.get(peer);
-    if (known === undefined || ++known.refusals <= refusalsMax) return true;
-    known.socket.destroy();
+    const knownConnection = this.#byPeer.get(peer);
+    if (knownConnection === undefined || ++knownConnection.refusals <= refusalsMax) return true;
+    knownConnection.socket.destroy();
     return false;
   }
 }
@@ -134,8 +138,8 @@ export function credentialsFirst(
             if (!(error instanceof ServiceError)) throw error;
             if (!connections.refuse(peer)) return;
             const id = parts.ids.next();
-            void recordRefusal(parts, { door, clientIp: addressOf(peer) }, 'query', error, id).then((told) =>
-              call.sendStatus(statusOf(told, id)),
+            void recordRefusal(parts, { door, clientIp: addressOf(peer) }, 'query', error, id).then((recordedError) =>
+              call.sendStatus(statusOf(recordedError, id)),
             );
             return;
           }

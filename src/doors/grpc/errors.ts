@@ -5,7 +5,7 @@
 import { Metadata, type StatusObject } from '@grpc/grpc-js';
 import type { ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
-import { bytesField, type Fields, message, textField, varintField } from './protobuf.ts';
+import { bytesField, type Fields, protobufMessage, textField, varintField } from './protobuf.ts';
 
 const domain = 'annals';
 const typeUrl = 'type.googleapis.com/google.rpc.';
@@ -20,15 +20,15 @@ export function statusOf(error: ServiceError, correlationId: string): StatusObje
   const metadata = new Metadata();
   metadata.set(
     'grpc-status-details-bin',
-    message(varintField(1, code), textField(2, error.message), ...details.map((each) => bytesField(3, each))),
+    protobufMessage(varintField(1, code), textField(2, error.message), ...details.map((each) => bytesField(3, each))),
   );
   return { code, details: error.message, metadata };
 }
 
 function any(name: string, fields: Fields): Buffer {
-  return message(textField(1, typeUrl + name), bytesField(2, message(...fields)));
+  return protobufMessage(textField(1, typeUrl + name), bytesField(2, protobufMessage(...fields)));
 }
 
 function member(number: number, key: string, value: string): Buffer {
-  return bytesField(number, message(textField(1, key), textField(2, value)));
+  return bytesField(number, protobufMessage(textField(1, key), textField(2, value)));
 }

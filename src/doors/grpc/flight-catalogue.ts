@@ -23,7 +23,7 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import type { Cell } from '../../log/values/value.ts';
-import type { Catalogue } from './flight-messages.ts';
+import type { CatalogueRequest } from './flight-messages.ts';
 
 /** A question about the catalogue, and what its cells are called and typed in the answer. */
 export interface CatalogueQuestion {
@@ -34,8 +34,8 @@ export interface CatalogueQuestion {
 const text = (name: string, nullable = false): Field => new Field(name, new Utf8(), nullable);
 
 /** Columns of an answer of each kind. */
-export function catalogueFields(asked: Catalogue): Field[] {
-  switch (asked.kind) {
+export function catalogueFields(catalogueRequest: CatalogueRequest): Field[] {
+  switch (catalogueRequest.kind) {
     case 'sql-info':
       return [new Field('info_name', new Uint32(), false), new Field('value', infoType, false)];
     case 'catalogs':
@@ -48,7 +48,7 @@ export function catalogueFields(asked: Catalogue): Field[] {
         text('db_schema_name', true),
         text('table_name'),
         text('table_type'),
-        ...(asked.withSchemas ? [new Field('table_schema', new Binary(), false)] : []),
+        ...(catalogueRequest.withSchemas ? [new Field('table_schema', new Binary(), false)] : []),
       ];
     case 'table-types':
       return [text('table_type')];
@@ -65,7 +65,7 @@ export function catalogueFields(asked: Catalogue): Field[] {
 }
 
 /** The query for a catalogue command; null: it needs none. */
-export function catalogueQuestion(asked: Catalogue): CatalogueQuestion | null {
+export function catalogueQuestion(catalogueRequest: CatalogueRequest): CatalogueQuestion | null {
   const conditions: string[] = [];
   const parameters: string[] = [];
   const narrow = (condition: string, value: string | null): void => {
@@ -74,22 +74,22 @@ export function catalogueQuestion(asked: Catalogue): CatalogueQuestion | null {
     conditions.push(condition.replace('?', `$${parameters.length}`));
   };
   const where = (): string => (conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`);
-  switch (asked.kind) {
+  switch (catalogueRequest.kind) {
     case 'sql-info':
       return null;
     case 'catalogs':
       return { sql: 'SELECT catalog_name FROM information_schema.information_schema_catalog_name', parameters };
     case 'schemas':
-      narrow('catalog_name = ?', asked.catalog);
-      narrow('schema_name LIKE ?', asked.pattern);
+      narrow('catalog_name = ?', catalogueRequest.catalog);
+      narrow('schema_name LIKE ?', catalogueRequest.pattern);
       return { sql: `SELECT catalog_name, schema_name FROM information_schema.schemata${where()} ORDER BY 1, 2`, parameters };
     case 'tables': {
-      narrow('table_catalog = ?', asked.catalog);
-      narrow('table_schema LIKE ?', asked.schemaPattern);
-      narrow('table_name LIKE ?', asked.pattern);
-      if (asked.types.length > 0) {
-        conditions.push(`table_type IN (${asked.types.map((_, i) => `$${parameters.length + i + 1}`).join(', ')})`);
-        parameters.push(...asked.types);
+      narrow('table_catalog = ?', catalogueRequest.catalog);
+      narrow('table_schema LIKE ?', catalogueRequest.schemaPattern);
+      narrow('table_name LIKE ?', catalogueRequest.pattern);
+      if (catalogueRequest.types.length > 0) {
+        conditions.push(`table_type IN (${catalogueRequest.types.map((_, i) => `$${parameters.length + i + 1}`).join(', ')})`);
+        parameters.push(...catalogueRequest.types);
       }
       const columns = 'table_catalog, table_schema, table_name, table_type';
       return { sql: `SELECT ${columns} FROM information_schema.tables${where()} ORDER BY 4, 1, 2, 3`, parameters };
@@ -97,9 +97,9 @@ export function catalogueQuestion(asked: Catalogue): CatalogueQuestion | null {
     case 'table-types':
       return { sql: 'SELECT DISTINCT table_type FROM information_schema.tables ORDER BY 1', parameters };
     case 'primary-keys':
-      narrow('k.table_catalog = ?', asked.catalog);
-      narrow('k.table_schema = ?', asked.schema);
-      narrow('k.table_name = ?', asked.table);
+      narrow('k.table_catalog = ?', catalogueRequest.catalog);
+      narrow('k.table_schema = ?', catalogueRequest.schema);
+      narrow('k.table_name = ?', catalogueRequest.table);
       conditions.push("c.constraint_type = 'PRIMARY KEY'");
       return {
         sql:
@@ -181,9 +181,9 @@ function factsOf(version: string): ReadonlyMap<number, string | boolean | bigint
 }
 
 /** Facts of the server, all of them where none is named. */
-export function infoStream(asked: readonly number[], version: string): Uint8Array {
+export function infoStream(catalogueRequest: readonly number[], version: string): Uint8Array {
   const facts = factsOf(version);
-  const names = (asked.length === 0 ? [...facts.keys()] : asked).filter((name) => facts.has(name));
+  const names = (catalogueRequest.length === 0 ? [...facts.keys()] : catalogueRequest).filter((name) => facts.has(name));
   const typeIds = new Int8Array(names.length);
   const valueOffsets = new Int32Array(names.length);
   const values: (string | boolean | bigint | number)[][] = infoFields.map(() => []);

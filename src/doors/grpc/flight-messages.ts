@@ -2,19 +2,19 @@
 import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '../../errors.ts';
 import { parseMessageSize } from '../../planner/formats/arrow-messages.ts';
-import { bytesField, type Fields, lengthPrefix, Message, message, textField, varintField } from './protobuf.ts';
+import { bytesField, type Fields, lengthPrefix, ProtobufMessage, protobufMessage, textField, varintField } from './protobuf.ts';
 
 /** The source that a client wants to read, or the target that it wants to write. */
-export type Command =
+export type FlightCommand =
   | { readonly kind: 'sql'; readonly sql: string }
   | { readonly kind: 'type'; readonly type: string }
   /** Rows for a table, by Flight SQL, with options for a missing and for an existing table. */
   | { readonly kind: 'ingest'; readonly type: string; readonly ifAbsent?: 'fail'; readonly ifPresent?: 'fail' }
   | { readonly kind: 'prepared'; readonly handle: Uint8Array }
-  | Catalogue;
+  | CatalogueRequest;
 
 /** `LIKE` patterns where they are called so; null: not narrowed. */
-export type Catalogue =
+export type CatalogueRequest =
   | { readonly kind: 'sql-info'; readonly info: readonly number[] }
   | { readonly kind: 'catalogs' | 'table-types' }
   | { readonly kind: 'schemas'; readonly catalog: string | null; readonly pattern: string | null }
@@ -32,30 +32,30 @@ const sqlPrefix = 'type.googleapis.com/arrow.flight.protocol.sql.';
 const maxCommandBytes = 1 << 20;
 
 /** The message of that name in an `Any`; null where it is another. */
-export function unpack(bytes: Uint8Array, name: string): Message | null {
+export function unpack(bytes: Uint8Array, name: string): ProtobufMessage | null {
   const packed = unpackAny(bytes);
   return packed?.name === name ? packed.message : null;
 }
 
 export function pack(name: string, packed: Uint8Array): Buffer {
-  return message(textField(1, sqlPrefix + name), bytesField(2, packed));
+  return protobufMessage(textField(1, sqlPrefix + name), bytesField(2, packed));
 }
 
 /** Unpacks an Any; null: it is no message of Flight SQL. */
-function unpackAny(bytes: Uint8Array): { readonly name: string; readonly message: Message } | null {
+function unpackAny(bytes: Uint8Array): { readonly name: string; readonly message: ProtobufMessage } | null {
   const prefix = Buffer.from(sqlPrefix);
   // The first field is the name: its number, its length, and how all of them begin.
   if (bytes[0] !== 0x0a || Buffer.compare(bytes.subarray(2, 2 + prefix.length), prefix) !== 0) return null;
-  const any = new Message(bytes);
+  const any = new ProtobufMessage(bytes);
   const name = any.text(1);
   // The last of several fields of one number counts.
   if (!name?.startsWith(sqlPrefix)) return null;
-  return { name: name.slice(sqlPrefix.length), message: new Message(any.bytes(2) ?? new Uint8Array(0)) };
+  return { name: name.slice(sqlPrefix.length), message: new ProtobufMessage(any.bytes(2) ?? new Uint8Array(0)) };
 }
 
 /** Throws REL_INVALID for a descriptor that says nothing, REL_NOT_IMPLEMENTED for a command that there is not. */
-export function commandOf(descriptor: Uint8Array): Command {
-  const read = new Message(descriptor);
+export function flightCommandOf(descriptor: Uint8Array): FlightCommand {
+  const read = new ProtobufMessage(descriptor);
   const path = read.texts(3);
   if (read.number(1) === 1n) {
     if (path.length !== 1)
@@ -71,45 +71,50 @@ export function commandOf(descriptor: Uint8Array): Command {
   return { kind: 'sql', sql: Buffer.from(command).toString('utf8') };
 }
 
-function sqlCommand(name: string, given: Message): Command {
+function sqlCommand(name: string, flightMessage: ProtobufMessage): FlightCommand {
   switch (name) {
     case 'CommandStatementQuery':
-      return { kind: 'sql', sql: given.text(1) ?? '' };
+      return { kind: 'sql', sql: flightMessage.text(1) ?? '' };
     case 'CommandPreparedStatementQuery':
-      return { kind: 'prepared', handle: given.bytes(1) ?? new Uint8Array(0) };
+      return { kind: 'prepared', handle: flightMessage.bytes(1) ?? new Uint8Array(0) };
     case 'CommandStatementIngest':
-      return ingestOf(given);
+      return ingestOf(flightMessage);
     case 'CommandGetSqlInfo':
-      return { kind: 'sql-info', info: given.numbers(1).map(Number) };
+      return { kind: 'sql-info', info: flightMessage.numbers(1).map(Number) };
     case 'CommandGetCatalogs':
       return { kind: 'catalogs' };
     case 'CommandGetDbSchemas':
-      return { kind: 'schemas', catalog: given.text(1), pattern: given.text(2) };
+      return { kind: 'schemas', catalog: flightMessage.text(1), pattern: flightMessage.text(2) };
     case 'CommandGetTables':
       return {
         kind: 'tables',
-        catalog: given.text(1),
-        schemaPattern: given.text(2),
-        pattern: given.text(3),
-        types: given.texts(4),
-        withSchemas: given.number(5) !== 0n,
+        catalog: flightMessage.text(1),
+        schemaPattern: flightMessage.text(2),
+        pattern: flightMessage.text(3),
+        types: flightMessage.texts(4),
+        withSchemas: flightMessage.number(5) !== 0n,
       };
     case 'CommandGetTableTypes':
       return { kind: 'table-types' };
     case 'CommandGetPrimaryKeys':
-      return { kind: 'primary-keys', catalog: given.text(1), schema: given.text(2), table: given.text(3) ?? '' };
+      return {
+        kind: 'primary-keys',
+        catalog: flightMessage.text(1),
+        schema: flightMessage.text(2),
+        table: flightMessage.text(3) ?? '',
+      };
     default:
       throw new ServiceError('REL_NOT_IMPLEMENTED', `${name.slice(0, 100)} of Flight SQL is not implemented`);
   }
 }
 
-function ingestOf(given: Message): Command {
-  const options = new Message(given.bytes(1) ?? new Uint8Array(0));
+function ingestOf(flightMessage: ProtobufMessage): FlightCommand {
+  const options = new ProtobufMessage(flightMessage.bytes(1) ?? new Uint8Array(0));
   const [ifAbsent, ifPresent] = [options.number(1), options.number(2)];
   if (ifPresent === 3n) throw new ServiceError('REL_NOT_IMPLEMENTED', 'replacing a table is not implemented: its history stays');
   return {
     kind: 'ingest',
-    type: given.text(2) ?? '',
+    type: flightMessage.text(2) ?? '',
     ...(ifAbsent === 2n && { ifAbsent: 'fail' }),
     ...(ifPresent === 1n && { ifPresent: 'fail' }),
   };
@@ -118,7 +123,7 @@ function ingestOf(given: Message): Command {
 /** `schema`: an encapsulated message of Arrow IPC. The number of rows is unknown until they are read. */
 export function flightInfo(schema: Uint8Array, descriptor: Uint8Array, ticket: Uint8Array): Buffer {
   const endpoint = bytesField(1, bytesField(1, ticket));
-  return message(
+  return protobufMessage(
     bytesField(1, schema),
     bytesField(2, descriptor),
     bytesField(3, endpoint),
@@ -127,7 +132,7 @@ export function flightInfo(schema: Uint8Array, descriptor: Uint8Array, ticket: U
   );
 }
 
-export const pathDescriptor = (name: string): Buffer => message(varintField(1, 1), textField(3, name));
+export const pathDescriptor = (name: string): Buffer => protobufMessage(varintField(1, 1), textField(3, name));
 
 /** A received message of a stream of rows. */
 export interface FlightData {
@@ -140,7 +145,7 @@ export interface FlightData {
 }
 
 export function flightDataOf(bytes: Uint8Array): FlightData {
-  const read = new Message(bytes);
+  const read = new ProtobufMessage(bytes);
   const header = read.bytes(2);
   return {
     descriptor: read.bytes(1),
@@ -171,7 +176,7 @@ export class MessagePieces {
   }
 
   toBuffer(): Buffer {
-    return message(...this.#pieces);
+    return protobufMessage(...this.#pieces);
   }
 }
 
@@ -216,22 +221,22 @@ class HeldBytes {
 
   peek(size: number): Uint8Array[] {
     const [pieces, length] = [[...this.#pieces], this.length];
-    const found = this.take(size);
+    const fieldBytes = this.take(size);
     this.#pieces = pieces;
     this.length = length;
-    return found;
+    return fieldBytes;
   }
 
   take(size: number): Uint8Array[] {
-    const taken: Uint8Array[] = [];
+    const takenPieces: Uint8Array[] = [];
     for (let left = size; left > 0; ) {
       const piece = this.#pieces[0]!;
-      taken.push(piece.subarray(0, left));
+      takenPieces.push(piece.subarray(0, left));
       if (piece.length <= left) this.#pieces.shift();
       else this.#pieces[0] = piece.subarray(left);
       left -= Math.min(left, piece.length);
     }
     this.length -= size;
-    return taken;
+    return takenPieces;
   }
 }

@@ -16,11 +16,11 @@ import { batchSizes, Ingest, type IngestReply, rowRefusal, untilRefused } from '
 import { registrations } from '../schemas/type-body.ts';
 import { receiveMessages } from './client-stream.ts';
 import type { RpcCall } from './call.ts';
-import { commandOf, type FlightData, flightDataOf } from './flight-messages.ts';
+import { flightCommandOf, type FlightData, flightDataOf } from './flight-messages.ts';
 import { bytesField, varintField } from './protobuf.ts';
 
 /** A statement that was prepared, and values of its parameters. */
-export interface Bound {
+export interface BoundStatement {
   readonly sql: string;
   readonly values?: readonly BoundValue[];
 }
@@ -38,22 +38,22 @@ interface ArrowMessage {
 
 /** Writes the rows and answers; or, where they are values for a prepared statement, gives those. */
 export async function putRows(
-  call: RpcCall,
+  rpcCall: RpcCall,
   stream: ServerDuplexStream<Buffer, Buffer>,
 ): Promise<{ readonly handle: Uint8Array; readonly values: readonly BoundValue[] } | null> {
   // A stream that was read to its end must stay open for the reply.
   const sent = stream.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
-  const incoming = receiveMessages(call.parts, sent, ({ length }) => length);
+  const incoming = receiveMessages(rpcCall.parts, sent, ({ length }) => length);
   const step = await incoming.next();
   const first = step.done === true ? null : flightDataOf(step.value);
   if (first === null || first.descriptor === null || first.header === null)
     throw new ServiceError('REL_INVALID', 'the first message has a descriptor, and the schema of the rows');
-  const command = commandOf(first.descriptor);
+  const command = flightCommandOf(first.descriptor);
   const source = messagesOf(first, incoming);
-  if (command.kind === 'prepared') return { handle: command.handle, values: await readValues(source, call.parts.yieldTurn) };
+  if (command.kind === 'prepared') return { handle: command.handle, values: await readValues(source, rpcCall.parts.yieldTurn) };
   if (command.kind !== 'type' && command.kind !== 'ingest')
     throw new ServiceError('REL_INVALID', 'rows are put into a type: the path of the descriptor is its name');
-  const reply = await write(call, command, first.header, source);
+  const reply = await write(rpcCall, command, first.header, source);
   stream.write(bytesField(1, command.kind === 'ingest' ? varintField(1, reply.accepted) : Buffer.from(replyText(reply))));
   return null;
 }
@@ -75,13 +75,13 @@ async function* messagesOf(first: FlightData, incoming: AsyncIterator<Buffer>): 
 }
 
 async function write(
-  call: RpcCall,
+  rpcCall: RpcCall,
   { type, ifAbsent, ifPresent }: { readonly type: string; readonly ifAbsent?: 'fail'; readonly ifPresent?: 'fail' },
   schema: Uint8Array,
   source: AsyncIterable<ArrowMessage>,
 ): Promise<IngestReply> {
-  const { parts, caller, sync } = call;
-  return call.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
+  const { parts, caller, sync } = rpcCall;
+  return rpcCall.ask({ writes: true, action: 'ingest' }, async ({ invocation }) => {
     invocation.describe({ objectType: type, rowCount: 0 });
     const provenance = { source: 'flight', method: 'put', confidence: 1, derivedFrom: null };
     const createType = ifAbsent === undefined;
@@ -89,7 +89,7 @@ async function write(
     const definition = ingest.definition();
     if (definition !== null && ifPresent === 'fail')
       throw new ServiceError('REL_CONFLICT', `the type ${JSON.stringify(type)} is there already`);
-    if (definition === null) await register(call, type, schema);
+    if (definition === null) await register(rpcCall, type, schema);
     const options = { definition, ...batchSizes.stream, yieldTurn: parts.yieldTurn };
     const batches = readArrowMessages(leasedPieces(parts, caller, source), options);
     const reply = await ingest.run(untilRefused(batches, (row) => rowRefusal(row, ingest.accepted)));
@@ -102,7 +102,7 @@ async function write(
 /** Columns of a row that are no properties. */
 const notProperties: ReadonlySet<string> = new Set(['_pk', 'valid_from', 'valid_to', '_provenance']);
 
-async function register(call: RpcCall, name: string, schema: Uint8Array): Promise<void> {
+async function register(rpcCall: RpcCall, name: string, schema: Uint8Array): Promise<void> {
   const properties: Record<string, { type: ColumnType; dims?: number }> = {};
   for (const { name: column, type, dims } of arrowColumns(schema)) {
     if (notProperties.has(column)) continue;
@@ -113,11 +113,11 @@ async function register(call: RpcCall, name: string, schema: Uint8Array): Promis
       );
     properties[column] = type === 'vector' ? { type, dims } : { type };
   }
-  await call.ask({ writes: true, action: 'schema', continues: true }, async ({ invocation }) => {
+  await rpcCall.ask({ writes: true, action: 'schema', continues: true }, async ({ invocation }) => {
     invocation.describe({ objectType: name });
     const [step] = registrations({ name, properties });
     assert(step, 'a type that is not open is registered at once');
-    await invocation.submit(step, { sync: call.sync });
+    await invocation.submit(step, { sync: rpcCall.sync });
   });
 }
 

@@ -15,9 +15,9 @@ import type { Terms } from '../shared/session-terms.ts';
 import { type RpcCall, type RpcDependencies, secretOf, textOf } from './call.ts';
 import { catalogueFields, catalogueQuestion, catalogueStream, infoStream } from './flight-catalogue.ts';
 import {
-  type Catalogue,
-  type Command,
-  commandOf,
+  type CatalogueRequest,
+  type FlightCommand,
+  flightCommandOf,
   flightDataFrom,
   flightInfo,
   type MessagePieces,
@@ -25,11 +25,11 @@ import {
   pathDescriptor,
   unpack,
 } from './flight-messages.ts';
-import { type Bound, parametersOf, putRows } from './flight-put.ts';
-import { Tickets } from './flight-tickets.ts';
-import { Handlers } from './handlers.ts';
+import { type BoundStatement, parametersOf, putRows } from './flight-put.ts';
+import { FlightTickets } from './flight-tickets.ts';
+import { RpcHandlers } from './handlers.ts';
 import type { SentMessage } from './values.ts';
-import { bytesField, Message, message, textField } from './protobuf.ts';
+import { bytesField, ProtobufMessage, protobufMessage, textField } from './protobuf.ts';
 
 export const serviceName = 'arrow.flight.protocol.FlightService';
 const doorName = 'flight';
@@ -40,14 +40,14 @@ export interface FlightDependencies extends RpcDependencies {
 
 /** The content of a ticket: a query to run under the terms, and as of the instant, of the call that returned it. */
 interface Ticket {
-  readonly asked: Question | Catalogue;
+  readonly asked: Question | CatalogueRequest;
   readonly terms: Terms;
   /** Nanoseconds. */
   readonly basis: string;
 }
 
 /** A question, and values of its parameters. */
-interface Question extends Bound {
+interface Question extends BoundStatement {
   readonly kind: 'sql';
 }
 
@@ -86,17 +86,17 @@ export function flightService(parts: FlightDependencies): {
   readonly implementation: UntypedServiceImplementation;
 } {
   const door = new FlightDoor(parts);
-  const { unary, serverStreaming, duplex } = new Handlers(parts, doorName);
+  const { unary, serverStreaming, duplex } = new RpcHandlers(parts, doorName);
   const implementation: UntypedServiceImplementation = {
     Handshake: duplex('query', handshake),
-    ListFlights: serverStreaming('query', (call, criteria: Buffer, stream) => door.listFlights(call, criteria, stream)),
-    GetFlightInfo: unary('query', (call, descriptor: Buffer) => door.flightInfo(call, descriptor)),
-    GetSchema: unary('query', (call, descriptor: Buffer) => door.schema(call, descriptor)),
-    DoGet: serverStreaming('query', (call, ticket: Buffer) => door.get(call, ticket)),
-    DoPut: duplex('ingest', (call, stream: ServerDuplexStream<Buffer, Buffer>) => door.put(call, stream)),
-    DoAction: serverStreaming('query', (call, action: Buffer, stream) => door.act(call, action, stream)),
+    ListFlights: serverStreaming('query', (rpcCall, criteria: Buffer, stream) => door.listFlights(rpcCall, criteria, stream)),
+    GetFlightInfo: unary('query', (rpcCall, descriptor: Buffer) => door.flightInfo(rpcCall, descriptor)),
+    GetSchema: unary('query', (rpcCall, descriptor: Buffer) => door.schema(rpcCall, descriptor)),
+    DoGet: serverStreaming('query', (rpcCall, ticket: Buffer) => door.get(rpcCall, ticket)),
+    DoPut: duplex('ingest', (rpcCall, stream: ServerDuplexStream<Buffer, Buffer>) => door.put(rpcCall, stream)),
+    DoAction: serverStreaming('query', (rpcCall, action: Buffer, stream) => door.act(rpcCall, action, stream)),
     ListActions: serverStreaming('query', async (_, __, stream) => {
-      for (const [type, about] of Object.entries(actions)) stream.write(message(textField(1, type), textField(2, about)));
+      for (const [type, about] of Object.entries(actions)) stream.write(protobufMessage(textField(1, type), textField(2, about)));
     }),
   };
   return { service, implementation };
@@ -110,7 +110,7 @@ async function handshake(_: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>)
   metadata.set('authorization', `Bearer ${secret}`);
   stream.sendMetadata(metadata);
   stream.resume();
-  stream.write(message(bytesField(2, Buffer.from(secret))));
+  stream.write(protobufMessage(bytesField(2, Buffer.from(secret))));
 }
 
 /** Bytes of the cells of one message, at most twice as many: clients take four mebibytes, unless they say so. */
@@ -118,34 +118,36 @@ const messageBytes = 3 << 18;
 
 class FlightDoor {
   readonly #parts: FlightDependencies;
-  readonly #tickets: Tickets;
+  readonly #tickets: FlightTickets;
 
   constructor(parts: FlightDependencies) {
     this.#parts = parts;
-    this.#tickets = new Tickets(parts);
+    this.#tickets = new FlightTickets(parts);
   }
 
-  async flightInfo(call: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#questionOf(call, commandOf(descriptor));
-    return call.ask({}, (asking) => this.#info(call, asking.invocation, asked, descriptor));
+  async flightInfo(rpcCall: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
+    const asked = this.#questionOf(rpcCall, flightCommandOf(descriptor));
+    return rpcCall.ask({}, (asking) => this.#info(rpcCall, asking.invocation, asked, descriptor));
   }
 
-  async schema(call: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
-    const asked = this.#questionOf(call, commandOf(descriptor));
-    return call.ask({}, async ({ invocation }) => message(bytesField(1, await this.#schemaOf(call, invocation, asked))));
+  async schema(rpcCall: RpcCall, descriptor: Uint8Array): Promise<Buffer> {
+    const asked = this.#questionOf(rpcCall, flightCommandOf(descriptor));
+    return rpcCall.ask({}, async ({ invocation }) =>
+      protobufMessage(bytesField(1, await this.#schemaOf(rpcCall, invocation, asked))),
+    );
   }
 
   /** Types that the caller may read, and how each is read whole. A criterion is the beginning of their names. */
-  async listFlights(call: RpcCall, criteria: Uint8Array, stream: { write(info: Buffer): boolean }): Promise<void> {
-    const prefix = new Message(criteria).text(1) ?? '';
-    await call.ask({}, async ({ invocation }) => {
+  async listFlights(rpcCall: RpcCall, criteria: Uint8Array, stream: { write(info: Buffer): boolean }): Promise<void> {
+    const prefix = new ProtobufMessage(criteria).text(1) ?? '';
+    await rpcCall.ask({}, async ({ invocation }) => {
       const { catalog, offers } = invocation.snapshot();
       const names = catalog.types().flatMap(({ name }) => (name.startsWith(prefix) && offers(name) ? name : []));
-      const turn = this.#parts.planner.turns(call.signal);
+      const turn = this.#parts.planner.turns(rpcCall.signal);
       for (const name of names) {
         await turn();
         try {
-          stream.write(await this.#info(call, invocation, wholeType(name), pathDescriptor(name)));
+          stream.write(await this.#info(rpcCall, invocation, wholeType(name), pathDescriptor(name)));
         } catch (error) {
           // Rows that are shown for a reason alone, which this call has not given, are no flight of it.
           if (!(error instanceof ServiceError) || !['forbidden', 'not_found'].includes(errorTable[error.code].kind)) throw error;
@@ -155,28 +157,28 @@ class FlightDoor {
     });
   }
 
-  async get(call: RpcCall, given: Uint8Array): Promise<void> {
+  async get(rpcCall: RpcCall, flightBytes: Uint8Array): Promise<void> {
     const { asked, terms, basis } = this.#tickets.open<Ticket>(
       'ticket',
-      call.caller,
-      new Message(given).bytes(1) ?? new Uint8Array(0),
+      rpcCall.caller,
+      new ProtobufMessage(flightBytes).bytes(1) ?? new Uint8Array(0),
     );
-    call.resume(terms);
+    rpcCall.resume(terms);
     if (asked.kind === 'sql') {
-      const [answer, dims] = await call.ask({}, async ({ invocation, keep }) => {
-        const answered = await this.#ask(call, invocation, asked, BigInt(basis));
+      const [answer, dims] = await rpcCall.ask({}, async ({ invocation, keep }) => {
+        const answered = await this.#ask(rpcCall, invocation, asked, BigInt(basis));
         keep(answered);
         return [answered, dimsOf(answered.columns, invocation)] as const;
       });
-      await call.sendAll(withSizes(flightDataFrom(piecesOf(answer, dims))), answer);
+      await rpcCall.sendAll(withSizes(flightDataFrom(piecesOf(answer, dims))), answer);
       return;
     }
-    const stream = await call.ask({}, ({ invocation }) => this.#catalogue(call, invocation, asked));
-    await call.sendAll(withSizes(flightDataFrom([stream])), { overtaken: () => false });
+    const stream = await rpcCall.ask({}, ({ invocation }) => this.#catalogue(rpcCall, invocation, asked));
+    await rpcCall.sendAll(withSizes(flightDataFrom([stream])), { overtaken: () => false });
   }
 
-  async act(call: RpcCall, given: Uint8Array, stream: { write(result: Buffer): boolean }): Promise<void> {
-    const action = new Message(given);
+  async act(rpcCall: RpcCall, flightBytes: Uint8Array, stream: { write(result: Buffer): boolean }): Promise<void> {
+    const action = new ProtobufMessage(flightBytes);
     const [type, body] = [action.text(1) ?? '', action.bytes(2) ?? new Uint8Array(0)];
     if (!Object.hasOwn(actions, type))
       throw new ServiceError(
@@ -187,20 +189,20 @@ class FlightDoor {
     if (request === null) throw new ServiceError('REL_INVALID', `${type} takes an Action${type}Request of Flight SQL`);
     if (type === 'ClosePreparedStatement') {
       // Checks that the handle belongs to this caller; the server stores nothing of it.
-      this.#handle(call, request.bytes(1));
+      this.#handle(rpcCall, request.bytes(1));
       return;
     }
     const sql = request.text(1) ?? '';
-    const described = await call.ask({}, async ({ invocation }) => {
-      const description = await this.#describe(call, invocation, { kind: 'sql', sql });
+    const described = await rpcCall.ask({}, async ({ invocation }) => {
+      const description = await this.#describe(rpcCall, invocation, { kind: 'sql', sql });
       return { schema: schemaOf(description.columns, invocation), parameters: description.parameters };
     });
     const columns = described.parameters.map((type, i) => ({
       name: `$${i + 1}`,
       type: type === 'date' ? ('timestamp' as const) : type,
     }));
-    const result = message(
-      bytesField(1, this.#tickets.seal('handle', call.caller, { sql } satisfies Bound)),
+    const result = protobufMessage(
+      bytesField(1, this.#tickets.seal('handle', rpcCall.caller, { sql } satisfies BoundStatement)),
       bytesField(2, described.schema),
       ...(columns.length === 0
         ? []
@@ -214,61 +216,66 @@ class FlightDoor {
             ),
           ]),
     );
-    stream.write(message(bytesField(1, pack('ActionCreatePreparedStatementResult', result))));
+    stream.write(protobufMessage(bytesField(1, pack('ActionCreatePreparedStatementResult', result))));
   }
 
-  async put(call: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
-    const command = await putRows(call, stream);
+  async put(rpcCall: RpcCall, stream: ServerDuplexStream<Buffer, Buffer>): Promise<void> {
+    const command = await putRows(rpcCall, stream);
     if (command === null) return;
-    const { sql } = this.#handle(call, command.handle);
-    const handle = this.#tickets.seal('handle', call.caller, { sql, values: command.values } satisfies Bound);
-    stream.write(message(bytesField(1, message(bytesField(1, handle)))));
+    const { sql } = this.#handle(rpcCall, command.handle);
+    const handle = this.#tickets.seal('handle', rpcCall.caller, { sql, values: command.values } satisfies BoundStatement);
+    stream.write(protobufMessage(bytesField(1, protobufMessage(bytesField(1, handle)))));
   }
 
   /** Prepared statements become the question that they are. */
-  #questionOf(call: RpcCall, command: Command): Question | Catalogue {
+  #questionOf(rpcCall: RpcCall, command: FlightCommand): Question | CatalogueRequest {
     if (command.kind === 'type') return wholeType(command.type);
     if (command.kind === 'ingest') throw new ServiceError('REL_INVALID', 'this command takes rows: DoPut');
-    return command.kind === 'prepared' ? { kind: 'sql', ...this.#handle(call, command.handle) } : command;
+    return command.kind === 'prepared' ? { kind: 'sql', ...this.#handle(rpcCall, command.handle) } : command;
   }
 
-  #handle(call: RpcCall, handle: Uint8Array | null): Bound {
-    return this.#tickets.open<Bound>('handle', call.caller, handle ?? new Uint8Array(0));
+  #handle(rpcCall: RpcCall, handle: Uint8Array | null): BoundStatement {
+    return this.#tickets.open<BoundStatement>('handle', rpcCall.caller, handle ?? new Uint8Array(0));
   }
 
-  async #info(call: RpcCall, invocation: Invocation, asked: Question | Catalogue, descriptor: Uint8Array): Promise<Buffer> {
-    const schema = await this.#schemaOf(call, invocation, asked);
+  async #info(
+    rpcCall: RpcCall,
+    invocation: Invocation,
+    asked: Question | CatalogueRequest,
+    descriptor: Uint8Array,
+  ): Promise<Buffer> {
+    const schema = await this.#schemaOf(rpcCall, invocation, asked);
     const basis = String(invocation.snapshot().instant);
-    const ticket = this.#tickets.seal('ticket', call.caller, { asked, terms: call.terms, basis } satisfies Ticket);
+    const ticket = this.#tickets.seal('ticket', rpcCall.caller, { asked, terms: rpcCall.terms, basis } satisfies Ticket);
     return flightInfo(schema, descriptor, ticket);
   }
 
-  async #schemaOf(call: RpcCall, invocation: Invocation, asked: Question | Catalogue): Promise<Uint8Array> {
-    if (asked.kind === 'sql') return schemaOf((await this.#describe(call, invocation, asked)).columns, invocation);
+  async #schemaOf(rpcCall: RpcCall, invocation: Invocation, asked: Question | CatalogueRequest): Promise<Uint8Array> {
+    if (asked.kind === 'sql') return schemaOf((await this.#describe(rpcCall, invocation, asked)).columns, invocation);
     invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });
     return withoutEnd(
       asked.kind === 'sql-info' ? infoStream([-1], this.#parts.version) : catalogueStream(catalogueFields(asked), []),
     );
   }
 
-  #describe(call: RpcCall, invocation: Invocation, { sql }: Question): Promise<Description> {
-    return this.#parts.planner.describe(invocation, { sql, dialect: 'wide', time: call.time });
+  #describe(rpcCall: RpcCall, invocation: Invocation, { sql }: Question): Promise<Description> {
+    return this.#parts.planner.describe(invocation, { sql, dialect: 'wide', time: rpcCall.time });
   }
 
-  #ask(call: RpcCall, invocation: Invocation, { sql, values }: Question, basis: bigint | null): Promise<Answer> {
+  #ask(rpcCall: RpcCall, invocation: Invocation, { sql, values }: Question, basis: bigint | null): Promise<Answer> {
     return this.#parts.planner.query(invocation, {
       sql,
       ...(values && { parameters: parametersOf(values) }),
       dialect: 'wide',
-      time: call.time,
+      time: rpcCall.time,
       ...(basis !== null && { basis }),
       session: sessionOf(invocation),
       queriesOnly: true,
-      signal: call.signal,
+      signal: rpcCall.signal,
     });
   }
 
-  async #catalogue(call: RpcCall, invocation: Invocation, asked: Catalogue): Promise<Uint8Array> {
+  async #catalogue(rpcCall: RpcCall, invocation: Invocation, asked: CatalogueRequest): Promise<Uint8Array> {
     const question = catalogueQuestion(asked);
     if (question === null) {
       invocation.describe({ template: `flight sql ${asked.kind}`, objectType: '', rowCount: 0 });
@@ -276,22 +283,22 @@ class FlightDoor {
     }
     const { sql, parameters } = question;
     const values = parameters.map((value) => ({ type: 'string' as const, value }));
-    const answer = await this.#ask(call, invocation, { kind: 'sql', sql, values }, null);
+    const answer = await this.#ask(rpcCall, invocation, { kind: 'sql', sql, values }, null);
     const rows: (Cell | Uint8Array)[][] = rowsOf(answer);
     if (asked.kind === 'tables' && asked.withSchemas) {
-      const turn = this.#parts.planner.turns(call.signal);
+      const turn = this.#parts.planner.turns(rpcCall.signal);
       for (const row of rows) {
         await turn();
-        row.push(await this.#tableSchema(call, invocation, row[1] as string, row[2] as string));
+        row.push(await this.#tableSchema(rpcCall, invocation, row[1] as string, row[2] as string));
       }
       invocation.describe({ template: 'flight sql tables', objectType: '', rowCount: rows.length });
     }
     return catalogueStream(catalogueFields(asked), rows);
   }
 
-  async #tableSchema(call: RpcCall, invocation: Invocation, schema: string, table: string): Promise<Uint8Array> {
+  async #tableSchema(rpcCall: RpcCall, invocation: Invocation, schema: string, table: string): Promise<Uint8Array> {
     const name = schema === 'public' ? quote(table) : `${schema}.${quote(table)}`;
-    const { columns } = await this.#describe(call, invocation, { kind: 'sql', sql: `SELECT * FROM ${name}` });
+    const { columns } = await this.#describe(rpcCall, invocation, { kind: 'sql', sql: `SELECT * FROM ${name}` });
     return schemaOf(columns, invocation);
   }
 }

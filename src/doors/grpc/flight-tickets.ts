@@ -20,7 +20,7 @@ interface Sealed<T> {
   readonly content: T;
 }
 
-export class Tickets {
+export class FlightTickets {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #random: Random;
   readonly #key = new Uint8Array(32);

@@ -13,7 +13,7 @@ import type { Action } from '../../governance/gate-contract.ts';
 import { RpcCall, type RpcDependencies } from './call.ts';
 import { statusOf } from './errors.ts';
 
-export class Handlers {
+export class RpcHandlers {
   readonly #parts: RpcDependencies;
   readonly #door: string;
 
@@ -23,70 +23,70 @@ export class Handlers {
   }
 
   readonly unary =
-    <Q, R>(action: Action, run: (call: RpcCall, request: Q) => Promise<R>): handleUnaryCall<Q, R> =>
+    <Q, R>(action: Action, run: (rpcCall: RpcCall, request: Q) => Promise<R>): handleUnaryCall<Q, R> =>
     (raw, reply) => {
-      const call = new RpcCall(this.#parts, this.#door, raw);
-      void this.#answerUnary(call, action, () => run(call, raw.request), reply);
+      const rpcCall = new RpcCall(this.#parts, this.#door, raw);
+      void this.#answerUnary(rpcCall, action, () => run(rpcCall, raw.request), reply);
     };
 
   readonly clientStreaming =
     <Q, R>(
       action: Action,
-      run: (call: RpcCall, stream: ServerReadableStream<Q, R>) => Promise<R>,
+      run: (rpcCall: RpcCall, stream: ServerReadableStream<Q, R>) => Promise<R>,
     ): handleClientStreamingCall<Q, R> =>
     (raw, reply) => {
-      const call = new RpcCall(this.#parts, this.#door, raw);
-      void this.#answerUnary(call, action, () => run(call, raw), reply);
+      const rpcCall = new RpcCall(this.#parts, this.#door, raw);
+      void this.#answerUnary(rpcCall, action, () => run(rpcCall, raw), reply);
     };
 
   readonly serverStreaming =
     <Q, R>(
       action: Action,
-      run: (call: RpcCall, request: Q, stream: ServerWritableStream<Q, R>) => Promise<void>,
+      run: (rpcCall: RpcCall, request: Q, stream: ServerWritableStream<Q, R>) => Promise<void>,
     ): handleServerStreamingCall<Q, R> =>
     (stream) => {
-      const call = new RpcCall(this.#parts, this.#door, stream);
-      void this.#answerStream(call, action, stream, () => run(call, stream.request, stream));
+      const rpcCall = new RpcCall(this.#parts, this.#door, stream);
+      void this.#answerStream(rpcCall, action, stream, () => run(rpcCall, stream.request, stream));
     };
 
   readonly duplex =
     <Q, R>(
       action: Action,
-      run: (call: RpcCall, stream: ServerDuplexStream<Q, R>) => Promise<void>,
+      run: (rpcCall: RpcCall, stream: ServerDuplexStream<Q, R>) => Promise<void>,
     ): handleBidiStreamingCall<Q, R> =>
     (stream) => {
-      const call = new RpcCall(this.#parts, this.#door, stream);
-      void this.#answerStream(call, action, stream, () => run(call, stream));
+      const rpcCall = new RpcCall(this.#parts, this.#door, stream);
+      void this.#answerStream(rpcCall, action, stream, () => run(rpcCall, stream));
     };
 
-  async #answerUnary<R>(call: RpcCall, action: Action, run: () => Promise<R>, reply: sendUnaryData<R>): Promise<void> {
+  async #answerUnary<R>(rpcCall: RpcCall, action: Action, run: () => Promise<R>, reply: sendUnaryData<R>): Promise<void> {
     try {
-      call.enter();
+      rpcCall.enter();
       const answer = await run();
-      call.end();
+      rpcCall.end();
       reply(null, answer);
     } catch (error) {
-      const refusal = await call.refusal(error, action);
-      call.end();
-      this.#refuse(() => reply(statusOf(refusal, call.id)));
+      const refusal = await rpcCall.refusal(error, action);
+      rpcCall.end();
+      this.#refuse(() => reply(statusOf(refusal, rpcCall.id)));
     }
   }
 
   async #answerStream<Q, R>(
-    call: RpcCall,
+    rpcCall: RpcCall,
     action: Action,
     stream: ServerWritableStream<Q, R> | ServerDuplexStream<Q, R>,
     run: () => Promise<void>,
   ): Promise<void> {
     try {
-      call.enter();
+      rpcCall.enter();
       await run();
-      call.end();
+      rpcCall.end();
       stream.end();
     } catch (error) {
-      const refusal = await call.refusal(error, action);
-      call.end();
-      this.#refuse(() => stream.emit('error', statusOf(refusal, call.id)));
+      const refusal = await rpcCall.refusal(error, action);
+      rpcCall.end();
+      this.#refuse(() => stream.emit('error', statusOf(refusal, rpcCall.id)));
     }
   }
 

@@ -5,7 +5,7 @@ import { ServiceError } from '../../errors.ts';
 /** Fields of one message. */
 export type Fields = readonly Uint8Array[];
 
-export function message(...fields: Fields): Buffer {
+export function protobufMessage(...fields: Fields): Buffer {
   return Buffer.concat(fields);
 }
 
@@ -35,7 +35,7 @@ function varint(value: bigint): Buffer {
 }
 
 /** A received message: its fields by number, with bytes as views of it. Throws REL_INVALID for a malformed one. */
-export class Message {
+export class ProtobufMessage {
   readonly #fields = new Map<number, (bigint | Uint8Array)[]>();
 
   constructor(bytes: Uint8Array) {

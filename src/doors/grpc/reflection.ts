@@ -1,9 +1,9 @@
 /**
- * Definitions as reflection shows them. The loader calls the entries of a map as its field is called; compilers demand `NameEntry`, and
- * clients that check what they are told, Python's among them, refuse the whole file otherwise. Source: descriptor.proto.
+ * Definitions for gRPC reflection. The loader names the entries of a map after its field; compilers demand `NameEntry`, and clients that
+ * check it, Python's among them, refuse the whole file otherwise. Source: descriptor.proto.
  */
 import type { PackageDefinition } from '@grpc/proto-loader';
-import { bytesField, Message, message, textField, varintField } from './protobuf.ts';
+import { bytesField, ProtobufMessage, protobufMessage, textField, varintField } from './protobuf.ts';
 
 /** Numbers of the members that are looked at. */
 const fileMessages = 4;
@@ -15,9 +15,9 @@ export function reflectable(loaded: PackageDefinition): PackageDefinition {
   // All definitions of a file hold the same bytes of it.
   const known = new Map<Buffer, Buffer>();
   const showFile = (file: Buffer): Buffer => {
-    let made = known.get(file);
-    if (made === undefined) known.set(file, (made = fileOf(file)));
-    return made;
+    let fileDescriptor = known.get(file);
+    if (fileDescriptor === undefined) known.set(file, (fileDescriptor = fileOf(file)));
+    return fileDescriptor;
   };
   return Object.fromEntries(
     Object.entries(loaded).map(([name, definition]) => {
@@ -35,9 +35,9 @@ const isDescribed = (definition: object): definition is { readonly fileDescripto
 
 function typeOf(type: Uint8Array): Buffer {
   const entries = new Set<string>();
-  for (const nested of new Message(type).all(members.nested)) {
-    const read = new Message(nested);
-    if (new Message(read.bytes(members.options) ?? new Uint8Array(0)).number(mapEntry) === 1n)
+  for (const nested of new ProtobufMessage(type).all(members.nested)) {
+    const read = new ProtobufMessage(nested);
+    if (new ProtobufMessage(read.bytes(members.options) ?? new Uint8Array(0)).number(mapEntry) === 1n)
       entries.add(read.text(members.name)!);
   }
   return rewritten(type, (number, value) => {
@@ -47,7 +47,7 @@ function typeOf(type: Uint8Array): Buffer {
         rewritten(value, (of, text) => (of === fieldType ? nameField(of, text, entries) : bytesField(of, text))),
       );
     if (number !== members.nested) return bytesField(number, value);
-    const name = new Message(value).text(members.name)!;
+    const name = new ProtobufMessage(value).text(members.name)!;
     const nested = typeOf(value);
     return bytesField(
       number,
@@ -67,8 +67,8 @@ function nameField(number: number, bytes: Uint8Array, entries: ReadonlySet<strin
 
 /** The message with its fields of bytes as they are given back, and its numbers as they were. */
 function rewritten(bytes: Uint8Array, field: (number: number, value: Uint8Array) => Buffer): Buffer {
-  return message(
-    ...[...new Message(bytes).fields].flatMap(([number, values]) =>
+  return protobufMessage(
+    ...[...new ProtobufMessage(bytes).fields].flatMap(([number, values]) =>
       values.map((value) => (typeof value === 'bigint' ? varintField(number, value) : field(number, value))),
     ),
   );

@@ -13,9 +13,9 @@ export interface WatchDependencies {
 /** A client that takes nothing for so long is cut off; it may resume behind the last id that it has. */
 const stalledMs = 30_000;
 
-export async function follow(
+export async function followSubscription(
   parts: RpcDependencies & WatchDependencies,
-  call: RpcCall,
+  rpcCall: RpcCall,
   { sql, resume_after: after }: { readonly sql: string; readonly resume_after: string },
   stream: ServerWritableStream<unknown, object>,
 ): Promise<void> {
@@ -23,23 +23,27 @@ export async function follow(
   const resumeAfter = after === '0' ? null : BigInt(after);
   let claimed: Subscription | null = null;
   try {
-    await call.ask({ action: 'watch' }, async ({ invocation }) => {
+    await rpcCall.ask({ action: 'watch' }, async ({ invocation }) => {
       checkText(sql, 'the statement');
-      const found = await watch.register(invocation, sql, call.terms.purpose);
-      invocation.describe({ purpose: found.purpose, objectType: found.statement.type, template: found.statement.template });
-      watch.checkResumption(found, resumeAfter, true);
-      claimed = watch.claim(found);
+      const subscription = await watch.register(invocation, sql, rpcCall.terms.purpose);
+      invocation.describe({
+        purpose: subscription.purpose,
+        objectType: subscription.statement.type,
+        template: subscription.statement.template,
+      });
+      watch.checkResumption(subscription, resumeAfter, true);
+      claimed = watch.claim(subscription);
     });
   } catch (error) {
     if (claimed !== null) watch.release(claimed);
     throw error;
   }
   const gone = new AbortController();
-  call.signal.addEventListener('abort', () => gone.abort(), { once: true });
+  rpcCall.signal.addEventListener('abort', () => gone.abort(), { once: true });
   let end = (): void => undefined;
   const over = new Promise<void>((resolve) => (end = resolve));
   const client = {
-    renew: () => parts.authenticator.renew(call.caller),
+    renew: () => parts.authenticator.renew(rpcCall.caller),
     write: async (events: readonly WatchEvent[]): Promise<boolean> => {
       let takesMore = true;
       for (const event of events) takesMore = stream.write(messageOf(event));

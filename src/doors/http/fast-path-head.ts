@@ -19,11 +19,11 @@ export function readPlainHead(head: string): PlainHead | null {
   const headers = Object.create(null) as Record<string, string>;
   for (let i = 1; i < lines.length; i++) {
     const line = lines[i]!;
-    const found = headerLine.exec(line);
-    if (found === null) return null;
-    const name = found[1]!.toLowerCase();
+    const headerMatch = headerLine.exec(line);
+    if (headerMatch === null) return null;
+    const name = headerMatch[1]!.toLowerCase();
     if (name in headers || notPlain.has(name)) return null;
-    headers[name] = found[2]!;
+    headers[name] = headerMatch[2]!;
   }
   const { host, connection, 'content-length': length } = headers;
   if (host === undefined || length === undefined || !wholeNumber.test(length)) return null;

@@ -28,8 +28,8 @@ export function invoke<T>(
     request.recorded = true;
     const { bucket = request.routeOptions.config?.bucket } = request.routeOptions;
     const onCost = bucket === 'read' ? refundOf(context.readLimit, caller.clientIp) : null;
-    const asked = { action, ...stated, ...(onCost && { onCost }), ...more, ...(transaction && { transaction }) };
-    return context.gate.invoke(caller, asked, run);
+    const invocationRequest = { action, ...stated, ...(onCost && { onCost }), ...more, ...(transaction && { transaction }) };
+    return context.gate.invoke(caller, invocationRequest, run);
   };
   return transaction === undefined ? enter() : oneOf(transaction, enter);
 }

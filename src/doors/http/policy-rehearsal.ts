@@ -1,6 +1,6 @@
 /**
- * The effects of a policy text, found by asking: statements are answered for principals as the policies stand and as they would,
- * and the answers are compared row by row. Beside it, which of the recorded reads it would decide otherwise. Nothing is installed.
+ * Rehearses a change of policies: answers statements for principals under the installed policies and under the proposed ones, and
+ * compares the answers row by row. Also lists the recorded reads that it would decide differently. Nothing is installed.
  *
  * A row is known by the columns that show its type's key, and by its instants where they are shown; rows of an answer without such
  * columns by all their cells.
@@ -63,9 +63,9 @@ export function callerOf({ authenticator }: HttpContext, token: TokenView): Call
 export async function compareAnswers(rehearsing: Rehearsing, caller: Caller, sql: string): Promise<Difference> {
   const now = await answerOf(rehearsing, rehearsing.context.gate, caller, sql);
   const then = await answerOf(rehearsing, rehearsing.asItWouldBe, caller, sql);
-  const known = keyOf(now, then);
-  const before = rowsBy(now, known);
-  const after = rowsBy(then, known);
+  const keyColumns = keyOf(now, then);
+  const before = rowsBy(now, keyColumns);
+  const after = rowsBy(then, keyColumns);
   const appear = [...after.keys()].filter((row) => !before.has(row));
   const vanish = [...before.keys()].filter((row) => !after.has(row));
   const changed = [...before].flatMap(([row, cells]) => {
@@ -160,16 +160,16 @@ function keyOf(...answers: readonly Asked[]): ReadonlySet<string> {
   return names;
 }
 
-function rowsBy({ rows }: Asked, known: ReadonlySet<string>): ReadonlyMap<string, Row> {
-  const found = new Map<string, Row>();
+function rowsBy({ rows }: Asked, keyColumns: ReadonlySet<string>): ReadonlyMap<string, Row> {
+  const rowsByKey = new Map<string, Row>();
   for (const row of rows) {
-    const cells = Object.entries(row).filter(([name]) => known.size === 0 || known.has(name));
+    const cells = Object.entries(row).filter(([name]) => keyColumns.size === 0 || keyColumns.has(name));
     const text = cells.map(([name, cell]) => `${name} ${typeof cell === 'string' ? cell : jsonOf(cell)}`).join(', ');
     let name = text;
-    for (let n = 2; found.has(name); n++) name = `${text} (${n})`;
-    found.set(name, row);
+    for (let n = 2; rowsByKey.has(name); n++) name = `${text} (${n})`;
+    rowsByKey.set(name, row);
   }
-  return found;
+  return rowsByKey;
 }
 
 const isSame = (a: unknown, b: unknown): boolean => jsonOf(a) === jsonOf(b);

@@ -36,8 +36,8 @@ export function problemOf(error: ServiceError, errorsBase: string, instance: str
 
 /** The framework's validator for a part of a request. */
 export function validator(schema: z.ZodType, part = 'body') {
-  return (given: unknown): { readonly value: unknown } | { readonly error: Error } => {
-    const read = check(schema, given);
+  return (sentBody: unknown): { readonly value: unknown } | { readonly error: Error } => {
+    const read = check(schema, sentBody);
     if (read.success) return { value: read.data };
     const validation = read.issues.map(({ path, message }) => ({ instancePath: `/${path.join('/')}`, message }));
     return { error: Object.assign(new Error('the request is malformed'), { validation, validationContext: part }) };

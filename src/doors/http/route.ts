@@ -61,7 +61,7 @@ interface RouteDefinition<P, Q, B> {
 
 interface Runs<P, Q, B> {
   /** The reply of status 200, or `answered(…)`. The one invocation of the request is made around it. */
-  run(invocation: Invocation, asked: ParsedRequest<P, Q, B>): Promise<unknown>;
+  run(invocation: Invocation, parsedRequest: ParsedRequest<P, Q, B>): Promise<unknown>;
   /** The part of the request that may state its purpose, beside the header. */
   readonly purposeIn?: 'query' | 'body';
   readonly whileSuspended?: true;
@@ -70,22 +70,22 @@ interface Runs<P, Q, B> {
 
 interface Handles<P, Q, B> {
   /** Enters the gate by itself: replies that are no JSON, streams, several shapes of one request. */
-  handle(asked: ParsedRequest<P, Q, B> & { readonly reply: FastifyReply }): unknown;
+  handle(parsedRequest: ParsedRequest<P, Q, B> & { readonly reply: FastifyReply }): unknown;
   readonly run?: never;
 }
 
 type Output<S> = S extends z.ZodType ? z.output<S> : unknown;
 
-type RouteOf<P, Q, B> = RouteDefinition<P, Q, B> &
+type HandledRoute<P, Q, B> = RouteDefinition<P, Q, B> &
   (Runs<Output<P>, Output<Q>, Output<B>> | Handles<Output<P>, Output<Q>, Output<B>>);
 
-export type Route = RouteOf<z.ZodType, z.ZodType, z.ZodType>;
+export type Route = HandledRoute<z.ZodType, z.ZodType, z.ZodType>;
 
 /** Keeps the types of params, query and body together while a route is written. */
 export function route<P extends z.ZodType = z.ZodType, Q extends z.ZodType = z.ZodType, B extends z.ZodType = z.ZodType>(
-  made: RouteOf<P, Q, B>,
+  definition: HandledRoute<P, Q, B>,
 ): Route {
-  return made as unknown as Route;
+  return definition as unknown as Route;
 }
 
 /** A reply of another status than 200, or with headers of its own. */

@@ -1,4 +1,4 @@
-/** Answers of the framework's routes that are sent while they are made. */
+/** Replies of the framework's routes that are sent piece by piece while they are written. */
 import type { FastifyReply, FastifyRequest, HttpContext } from './context.ts';
 import { AnswerBody } from '../shared/http-answer-body.ts';
 import type { Overtaken } from '../shared/stream-lease.ts';

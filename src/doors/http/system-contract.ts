@@ -1,4 +1,4 @@
-/** The process as the door sees it. */
+/** The process behind the HTTP door, for /health, /status, /metrics, /config and the routes of upkeep. */
 import type { DoorStatus } from '../door.ts';
 
 export interface StorageFigures {

@@ -43,12 +43,12 @@ export async function refuseInEnvelope(
   const { type, detail, correlation_id: id } = said;
   for (const [name, value] of headers) reply.header(name, value);
   const code = type.slice(type.lastIndexOf('/') + 1);
-  const told = { code, detail, correlation_id: id };
+  const problemDocument = { code, detail, correlation_id: id };
   const body = {
     ...said,
     content: [
       { type: 'text', text: `${code}: ${detail}` },
-      { type: 'json', json: told },
+      { type: 'json', json: problemDocument },
     ],
     isError: true,
     meta: { processing_time_ms: elapsedMs },

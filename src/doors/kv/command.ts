@@ -21,11 +21,11 @@ import {
   refuseFirst,
   WordPace,
 } from './key-value-rows.ts';
-import { refusals } from './errors.ts';
-import { Replies } from './replies.ts';
-import type { Cursors } from './scan-cursors.ts';
+import { respRefusals } from './errors.ts';
+import { RespReplies } from './replies.ts';
+import type { ScanCursors } from './scan-cursors.ts';
 
-export interface CommandRow {
+export interface KvCommandRow {
   /** Words, the name among them; negative: at least so many. */
   readonly arity: number;
   /** Takes ANNALS.AT before it. */
@@ -33,7 +33,7 @@ export interface CommandRow {
   readonly cost: CommandCost;
   /** Place of the first key, of the last (negative: from the end), and how far they are apart; none: 0, 0, 0. */
   readonly keys: readonly [number, number, number];
-  run(context: CommandContext, words: readonly Buffer[]): Promise<void>;
+  run(context: KvCommandContext, words: readonly Buffer[]): Promise<void>;
 }
 
 export const doorName = 'kv';
@@ -50,18 +50,18 @@ const putBytes = 512;
 const keysEndedInTurn = 512;
 
 /** The context of one command. */
-export class CommandContext {
-  readonly asker: ConnectionCaller;
-  readonly replies: Replies;
+export class KvCommandContext {
+  readonly connectionCaller: ConnectionCaller;
+  readonly replies: RespReplies;
   readonly terms: Terms;
   readonly time: DefaultTime;
-  readonly cursors: Cursors;
+  readonly cursors: ScanCursors;
   /** The name as it was sent. */
   readonly name: string;
 
-  constructor(name: string, facts: Pick<CommandContext, 'asker' | 'replies' | 'terms' | 'time' | 'cursors'>) {
+  constructor(name: string, facts: Pick<KvCommandContext, 'connectionCaller' | 'replies' | 'terms' | 'time' | 'cursors'>) {
     this.name = name;
-    this.asker = facts.asker;
+    this.connectionCaller = facts.connectionCaller;
     this.replies = facts.replies;
     this.terms = facts.terms;
     this.time = facts.time;
@@ -69,18 +69,22 @@ export class CommandContext {
   }
 
   now(): bigint {
-    return this.asker.parts.clock.now();
+    return this.connectionCaller.parts.clock.now();
   }
 
   /** Values of these keys, by one look-up. */
-  read(keys: readonly string[]): Promise<ReadonlyMap<string, Entry>> {
-    const { planner, yieldTurn } = this.asker.parts;
-    return this.asker.ask({ terms: this.terms, keysRead: keys.length }, async ({ invocation, keep }) => {
+  read(redisKeys: readonly string[]): Promise<ReadonlyMap<string, Entry>> {
+    const { planner, yieldTurn } = this.connectionCaller.parts;
+    return this.connectionCaller.ask({ terms: this.terms, keysRead: redisKeys.length }, async ({ invocation, keep }) => {
       const { entries, answer } =
-        keys.length === 1
-          ? readEntries(planner, invocation, keys, this.time)
-          : await readManyEntries(planner, invocation, keys, { time: this.time, signal: this.asker.gone, yieldTurn });
-      if (keys.length === 1) await this.#yieldIfLong(entries.get(keys[0]!)?.value.length ?? 0);
+        redisKeys.length === 1
+          ? readEntries(planner, invocation, redisKeys, this.time)
+          : await readManyEntries(planner, invocation, redisKeys, {
+              time: this.time,
+              signal: this.connectionCaller.gone,
+              yieldTurn,
+            });
+      if (redisKeys.length === 1) await this.#yieldIfLong(entries.get(redisKeys[0]!)?.value.length ?? 0);
       keep(answer);
       return entries;
     });
@@ -88,7 +92,7 @@ export class CommandContext {
 
   /** Runs `step` for each, in turns; it may tell how many bytes that took. */
   async forEach<T>(all: Iterable<T>, step: (each: T) => number | void): Promise<void> {
-    const pace = new WordPace(this.asker.parts.yieldTurn);
+    const pace = new WordPace(this.connectionCaller.parts.yieldTurn);
     for (const each of all) {
       const due = pace.did(step(each) ?? 0);
       if (due !== null) await due;
@@ -97,12 +101,12 @@ export class CommandContext {
 
   /** Counts bytes to copy; a promise where others have a turn first. */
   #yieldIfLong(bytes: number): Promise<void> | null {
-    return bytes > longBytes ? this.asker.parts.yieldTurn() : null;
+    return bytes > longBytes ? this.connectionCaller.parts.yieldTurn() : null;
   }
 
   /** The reply: a list, in turns, of which nothing stands among the replies before all does. */
-  async list<T>(all: readonly T[], write: (replies: Replies, each: T) => void): Promise<void> {
-    const replies = new Replies();
+  async list<T>(all: readonly T[], write: (replies: RespReplies, each: T) => void): Promise<void> {
+    const replies = new RespReplies();
     replies.protocol = this.replies.protocol;
     replies.array(all.length);
     await this.forEach(all, (each) => {
@@ -116,15 +120,19 @@ export class CommandContext {
   /** Keys that these words are. */
   async keys(words: readonly Buffer[]): Promise<string[]> {
     checkKeys(words.length);
-    const keys: string[] = [];
-    await this.forEach(words, (word) => void keys.push(keyOf(word)));
-    return keys;
+    const redisKeys: string[] = [];
+    await this.forEach(words, (respWord) => void redisKeys.push(keyOf(respWord)));
+    return redisKeys;
   }
 
   /** Runs what writes these keys, recorded as the command that it is. */
-  write<T>(keys: readonly string[], action: 'ingest' | 'delete', run: (asking: CommandInvocation) => Promise<T>): Promise<T> {
-    const act = { action, template: `${this.name.toUpperCase()} ?`, literals: keys };
-    return this.asker.ask({ terms: this.terms, writes: true, keysRead: keys.length, act }, run);
+  write<T>(
+    redisKeys: readonly string[],
+    action: 'ingest' | 'delete',
+    run: (asking: CommandInvocation) => Promise<T>,
+  ): Promise<T> {
+    const act = { action, template: `${this.name.toUpperCase()} ?`, literals: redisKeys };
+    return this.connectionCaller.ask({ terms: this.terms, writes: true, keysRead: redisKeys.length, act }, run);
   }
 
   /** False where the keys stand otherwise than `when` says. */
@@ -133,8 +141,8 @@ export class CommandContext {
       throw new ServiceError('REL_TOO_LARGE', `a command writes at most ${batchRowsMax} keys, all of them or none`);
     const command = putCommand(puts, doorName, terms);
     await this.#yieldIfLong(puts.reduce((sum, { value }) => sum + value.length, puts.length * putBytes));
-    const keys = puts.map(({ key }) => key);
-    return this.write(keys, 'ingest', async ({ invocation }) => {
+    const redisKeys = puts.map(({ key: redisKey }) => redisKey);
+    return this.write(redisKeys, 'ingest', async ({ invocation }) => {
       try {
         await this.#submit(invocation, command);
         return true;
@@ -146,22 +154,27 @@ export class CommandContext {
   }
 
   /** Deletes a key, and returns its former entry. */
-  end(key: string): Promise<Entry | null> {
-    const { planner } = this.asker.parts;
-    return this.#retryConflicts(key, 'delete', async (invocation) => {
-      const { entry, instant } = readOwn(planner, invocation, key);
-      if (entry === null) return null;
-      await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when: { unchangedSince: instant } });
-      return entry;
+  end(redisKey: string): Promise<Entry | null> {
+    const { planner } = this.connectionCaller.parts;
+    return this.#retryConflicts(redisKey, 'delete', async (invocation) => {
+      const { entry: kvEntry, instant } = readOwn(planner, invocation, redisKey);
+      if (kvEntry === null) return null;
+      await this.#submit(invocation, {
+        kind: 'delete-rows',
+        type: entryType,
+        keys: [redisKey],
+        when: { unchangedSince: instant },
+      });
+      return kvEntry;
     });
   }
 
   /** Deletes the existing ones of these keys; returns their number. */
-  endAll(keys: readonly string[]): Promise<number> {
-    const asked = [...new Set(keys)];
-    const { planner, yieldTurn } = this.asker.parts;
+  endAll(redisKeys: readonly string[]): Promise<number> {
+    const asked = [...new Set(redisKeys)];
+    const { planner, yieldTurn } = this.connectionCaller.parts;
     return this.write(asked, 'delete', async ({ invocation }) => {
-      const own = await ownKeys(planner, invocation, asked, { signal: this.asker.gone, yieldTurn });
+      const own = await ownKeys(planner, invocation, asked, { signal: this.connectionCaller.gone, yieldTurn });
       for (let at = 0; at < own.length; at += keysEndedInTurn) {
         if (at > 0) await yieldTurn();
         await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: own.slice(at, at + keysEndedInTurn) });
@@ -170,9 +183,9 @@ export class CommandContext {
     });
   }
 
-  #retryConflicts<T>(key: string, action: 'ingest' | 'delete', attempt: (invocation: Invocation) => Promise<T>): Promise<T> {
-    return this.write([key], action, ({ invocation }) =>
-      invocation.retryConflicts(`${entryType} ${key}`, () => attempt(invocation)),
+  #retryConflicts<T>(redisKey: string, action: 'ingest' | 'delete', attempt: (invocation: Invocation) => Promise<T>): Promise<T> {
+    return this.write([redisKey], action, ({ invocation }) =>
+      invocation.retryConflicts(`${entryType} ${redisKey}`, () => attempt(invocation)),
     );
   }
 
@@ -187,21 +200,21 @@ export class CommandContext {
    * unchanged.
    */
   change<T>(
-    key: string,
-    change: (entry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
+    redisKey: string,
+    change: (kvEntry: Entry | null) => { readonly put: Omit<Put, 'key'> | null; readonly result: T },
   ): Promise<T> {
-    const { planner } = this.asker.parts;
-    return this.#retryConflicts(key, 'ingest', async (invocation) => {
-      const { entry, instant } = readOwn(planner, invocation, key);
-      await this.#yieldIfLong(entry?.value.length ?? 0);
-      const { put, result } = change(entry);
+    const { planner } = this.connectionCaller.parts;
+    return this.#retryConflicts(redisKey, 'ingest', async (invocation) => {
+      const { entry: kvEntry, instant } = readOwn(planner, invocation, redisKey);
+      await this.#yieldIfLong(kvEntry?.value.length ?? 0);
+      const { put, result } = change(kvEntry);
       if (put === null) return result;
       await this.#yieldIfLong(put.value.length);
-      const when = entry === null ? 'absent' : { unchangedSince: instant };
+      const when = kvEntry === null ? 'absent' : { unchangedSince: instant };
       const isOver = (): boolean => put.expires !== undefined && put.expires <= this.now();
       try {
         if (!isOver()) {
-          const command = putCommand([{ ...put, key }], doorName, { when, fromValue: entry !== null });
+          const command = putCommand([{ ...put, key: redisKey }], doorName, { when, fromValue: kvEntry !== null });
           await this.#yieldIfLong(put.value.length);
           await this.#submit(invocation, command);
           return result;
@@ -210,8 +223,13 @@ export class CommandContext {
         if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || !isOver()) throw error;
       }
       // A value that expires before it is written is the same as a deleted one.
-      if (entry !== null)
-        await this.#submit(invocation, { kind: 'delete-rows', type: entryType, keys: [key], when: { unchangedSince: instant } });
+      if (kvEntry !== null)
+        await this.#submit(invocation, {
+          kind: 'delete-rows',
+          type: entryType,
+          keys: [redisKey],
+          when: { unchangedSince: instant },
+        });
       return result;
     });
   }
@@ -224,10 +242,10 @@ export function checkKeys(count: number): void {
 /** A whole number as Redis takes one: i64, no sign but a minus, no leading zero. */
 export function integerOf(word: Buffer | string): bigint {
   const text = word.toString();
-  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) throw refusals.notInteger();
+  if (!/^(0|-?[1-9]\d{0,18})$/.test(text)) throw respRefusals.notInteger();
   const value = BigInt(text);
-  if (value !== BigInt.asIntN(64, value)) throw refusals.notInteger();
+  if (value !== BigInt.asIntN(64, value)) throw respRefusals.notInteger();
   return value;
 }
 
-export const upper = (word: Buffer): string => word.toString('latin1').toUpperCase();
+export const upper = (respWord: Buffer): string => respWord.toString('latin1').toUpperCase();

@@ -3,13 +3,13 @@ import type { Door } from '../door.ts';
 import { createLocalDoor, type LocalDoorOptions } from '../shared/socket-door.ts';
 import { respCodec } from './codec.ts';
 import { doorName } from './command.ts';
-import { Cursors } from './scan-cursors.ts';
+import { ScanCursors } from './scan-cursors.ts';
 import { KvSession } from './session.ts';
 import { Channels } from './pub-sub.ts';
 
 export function createKvDoor(options: LocalDoorOptions): Door {
   let connections = 0;
-  const parts = { ...options, cursors: new Cursors(), channels: new Channels(), number: () => ++connections };
+  const parts = { ...options, cursors: new ScanCursors(), channels: new Channels(), number: () => ++connections };
   return createLocalDoor(options, {
     name: doorName,
     setting: 'SERVICE_KV_PORT',

@@ -1,4 +1,4 @@
-/** Errors as clients of Redis know them: a word to branch on, then a sentence. */
+/** Error replies of the key-value door: Redis's word to branch on, then a sentence. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 
@@ -20,7 +20,7 @@ export function errorText(error: ServiceError): string {
 
 const err = (detail: string, code?: ErrorCode): RespRefusal => new RespRefusal('ERR', detail, code);
 
-export const refusals = {
+export const respRefusals = {
   noAuth: () => new RespRefusal('NOAUTH', 'Authentication required.', 'REL_UNAUTHENTICATED'),
   wrongPass: () => new RespRefusal('WRONGPASS', 'invalid username-password pair or user is disabled.', 'REL_UNAUTHENTICATED'),
   noProtocol: () => new RespRefusal('NOPROTO', 'unsupported protocol version'),

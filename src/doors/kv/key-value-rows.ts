@@ -1,6 +1,6 @@
 /**
- * Keys and values as rows of KvEntry. A value that is UTF-8 stands in `value`, any other in `value_base64`; when a key expires is
- * the row's `valid_to`, so nothing has to happen then.
+ * Redis keys and values as rows of KvEntry. `value` holds UTF-8, `value_base64` any other bytes. A key expires at its row's `valid_to`,
+ * so nothing has to happen then.
  */
 import { isUtf8 } from 'node:buffer';
 import { type ErrorCode, ServiceError } from '../../errors.ts';
@@ -12,7 +12,7 @@ import { cellAt, VectorBuilder } from '../../log/values/vector-builder.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
-import { refusals } from './errors.ts';
+import { respRefusals } from './errors.ts';
 
 export const entryType = 'KvEntry';
 
@@ -32,13 +32,13 @@ export interface Put {
 }
 
 const valueColumns = ['_pk', 'value', 'value_base64', 'namespace_path', 'valid_to', 'system_from'] as const;
-const place = { key: 0, value: 1, base64: 2, path: 3, validTo: 4, systemFrom: 5 } as const;
+const columnIndex = { key: 0, value: 1, base64: 2, path: 3, validTo: 4, systemFrom: 5 } as const;
 
 type Planner = Pick<PlannerDoor, 'lookUp' | 'lookUpMany'>;
 
-export function keyOf(word: Buffer): string {
-  if (word.length === 0 || word.length > limits.keyBytes || !isUtf8(word)) throw refusals.keyText();
-  return word.toString();
+export function keyOf(respWord: Buffer): string {
+  if (respWord.length === 0 || respWord.length > limits.keyBytes || !isUtf8(respWord)) throw respRefusals.keyText();
+  return respWord.toString();
 }
 
 interface Entries {
@@ -47,8 +47,8 @@ interface Entries {
 }
 
 /** By key. Where several organisations have a key, the caller's own entry, else the one that was written last. */
-export function readEntries(planner: Planner, invocation: Invocation, keys: readonly string[], time: DefaultTime): Entries {
-  const answer = planner.lookUp(invocation, { type: entryType, keys, columns: valueColumns, time });
+export function readEntries(planner: Planner, invocation: Invocation, redisKeys: readonly string[], time: DefaultTime): Entries {
+  const answer = planner.lookUp(invocation, { type: entryType, keys: redisKeys, columns: valueColumns, time });
   const read = new EntryReader(invocation);
   for (const { columns, count } of answer.batches) for (let row = 0; row < count; row++) read.add(columns, row);
   return { entries: read.entries, answer };
@@ -58,14 +58,14 @@ export function readEntries(planner: Planner, invocation: Invocation, keys: read
 export async function readManyEntries(
   planner: Planner,
   invocation: Invocation,
-  keys: readonly string[],
+  redisKeys: readonly string[],
   {
     time,
     signal,
     yieldTurn,
   }: { readonly time: DefaultTime; readonly signal: AbortSignal; readonly yieldTurn: () => Promise<void> },
 ): Promise<Entries> {
-  const request = { type: entryType, keys: [...new Set(keys)], columns: valueColumns, time };
+  const request = { type: entryType, keys: [...new Set(redisKeys)], columns: valueColumns, time };
   const answer = await planner.lookUpMany(invocation, request, signal);
   const read = new EntryReader(invocation);
   const pace = new WordPace(yieldTurn);
@@ -124,15 +124,15 @@ class EntryReader {
   add(columns: Answer['batches'][number]['columns'], row: number): number {
     const { path } = this.#invocation.caller;
     const cell = (at: number, type: ColumnType): Cell => cellAt(columns[at]!, type, row);
-    const key = cell(place.key, 'string') as string;
-    const own = cell(place.path, 'string') === path;
+    const redisKey = cell(columnIndex.key, 'string') as string;
+    const own = cell(columnIndex.path, 'string') === path;
     // Rows come in the order in which they were written.
-    if (this.#chosen.get(key) === true && !own) return 0;
-    const text = longText(columns[place.value]!, row) ?? (cell(place.value, 'string') as string | null);
-    const value = valueOf(this.#invocation, text, cell(place.base64, 'string') as string | null);
-    this.#chosen.set(key, own);
-    if (value === null) this.entries.delete(key);
-    else this.entries.set(key, { value, expires: cell(place.validTo, 'timestamp') as bigint, others: [] });
+    if (this.#chosen.get(redisKey) === true && !own) return 0;
+    const text = longText(columns[columnIndex.value]!, row) ?? (cell(columnIndex.value, 'string') as string | null);
+    const value = valueOf(this.#invocation, text, cell(columnIndex.base64, 'string') as string | null);
+    this.#chosen.set(redisKey, own);
+    if (value === null) this.entries.delete(redisKey);
+    else this.entries.set(redisKey, { value, expires: cell(columnIndex.validTo, 'timestamp') as bigint, others: [] });
     return value?.length ?? 0;
   }
 }
@@ -158,10 +158,10 @@ const pathColumns = ['_pk', 'namespace_path'] as const;
 export async function ownKeys(
   planner: Planner,
   invocation: Invocation,
-  keys: readonly string[],
+  redisKeys: readonly string[],
   { signal, yieldTurn }: { readonly signal: AbortSignal; readonly yieldTurn: () => Promise<void> },
 ): Promise<string[]> {
-  const { batches } = await planner.lookUpMany(invocation, { type: entryType, keys, columns: pathColumns }, signal);
+  const { batches } = await planner.lookUpMany(invocation, { type: entryType, keys: redisKeys, columns: pathColumns }, signal);
   const pace = new WordPace(yieldTurn);
   const own: string[] = [];
   for (const { columns, count } of batches) {
@@ -175,8 +175,8 @@ export async function ownKeys(
 }
 
 /** The caller's own row with all that it holds, to be written anew. */
-export function readOwn(planner: Planner, invocation: Invocation, key: string): { entry: Entry | null; instant: bigint } {
-  const answer = planner.lookUp(invocation, { type: entryType, keys: [key], columns: null });
+export function readOwn(planner: Planner, invocation: Invocation, redisKey: string): { entry: Entry | null; instant: bigint } {
+  const answer = planner.lookUp(invocation, { type: entryType, keys: [redisKey], columns: null });
   const columnIndex = (name: string): number => answer.columns.findIndex((column) => column.name === name);
   for (const { columns, count } of answer.batches) {
     for (let row = 0; row < count; row++) {
@@ -205,7 +205,7 @@ function valueOf(invocation: Invocation, value: Buffer | string | null, base64: 
   if (base64 !== null) return Buffer.from(base64, 'base64');
   const masked = invocation.snapshot().masksOf(entryType);
   if (masked.has('value') || masked.has('value_base64')) return null;
-  throw refusals.wrongType();
+  throw respRefusals.wrongType();
 }
 
 export interface PutTerms {
@@ -222,8 +222,8 @@ export function putCommand(puts: readonly Put[], door: string, { when, fromValue
     if (column === undefined) names.set(name, (column = { type, cells: Array<Cell | Buffer>(puts.length).fill(null) }));
     column.cells[row] = cell;
   };
-  for (const [row, { key, value, expires = FOREVER, others = [] }] of puts.entries()) {
-    set(row, '_pk', 'string', key);
+  for (const [row, { key: redisKey, value, expires = FOREVER, others = [] }] of puts.entries()) {
+    set(row, '_pk', 'string', redisKey);
     if (typeof value === 'string') set(row, 'value', 'string', value);
     else if (isUtf8(value)) set(row, 'value', 'string', value);
     else set(row, 'value_base64', 'string', value.toString('base64'));

@@ -13,10 +13,10 @@ import type { ConnectionCaller } from '../shared/connection-caller.ts';
 import type { Connection } from '../shared/socket-connection.ts';
 import type { Terms } from '../shared/session-terms.ts';
 import { toInstant } from '../schemas/instants.ts';
-import type { CommandContext } from './command.ts';
+import type { KvCommandContext } from './command.ts';
 import { keyOf, refuseFirst } from './key-value-rows.ts';
 import { globOf } from './glob.ts';
-import type { Replies } from './replies.ts';
+import type { RespReplies } from './replies.ts';
 
 const messageType = 'PubSubMessage';
 const pageRows = 1_000n;
@@ -49,8 +49,12 @@ interface Published {
   readonly systemFrom: bigint;
 }
 
-export async function publish(context: CommandContext, channels: Channels, [, word, message]: readonly Buffer[]): Promise<void> {
-  const channel = keyOf(word!);
+export async function publish(
+  context: KvCommandContext,
+  channels: Channels,
+  [, respWord, message]: readonly Buffer[],
+): Promise<void> {
+  const channel = keyOf(respWord!);
   const isText = isUtf8(message!);
   const cells = [
     ['channel', channel],
@@ -61,7 +65,7 @@ export async function publish(context: CommandContext, channels: Channels, [, wo
     builder.appendString(text);
     return { name, type: 'string', vector: builder.build() } as const;
   });
-  const { caller } = context.asker;
+  const { caller } = context.connectionCaller;
   const command: PutRows = {
     kind: 'put-rows',
     type: messageType,
@@ -95,7 +99,7 @@ interface Subscription {
 export interface SubscriptionsDependencies {
   readonly asker: ConnectionCaller;
   readonly connection: Connection;
-  readonly replies: Replies;
+  readonly replies: RespReplies;
   readonly channels: Channels;
   readonly flush: () => void;
 }
@@ -128,14 +132,14 @@ export class Subscriptions {
 
   /** SUBSCRIBE and PSUBSCRIBE: from now on, or from the instant on that stands behind the last `@` of a name. */
   async open(isPattern: boolean, words: readonly Buffer[], terms: Terms): Promise<void> {
-    const { asker, channels } = this.#parts;
-    const named = words.map((word) => ({ name: keyOf(word), ...replayOf(keyOf(word)) }));
+    const { asker: connectionCaller, channels } = this.#parts;
+    const named = words.map((respWord) => ({ name: keyOf(respWord), ...replayOf(keyOf(respWord)) }));
     if (this.count + named.length > subscriptionsMax)
       throw new ServiceError('REL_WATCH_LIMIT', `a connection has at most ${subscriptionsMax} subscriptions`);
     // Messages written after the snapshot must be read at once.
     let isBehind = false;
-    const noLonger = asker.parts.gate.onVisible(this.#scope(terms), () => (isBehind = true));
-    const now = await asker
+    const noLonger = connectionCaller.parts.gate.onVisible(this.#scope(terms), () => (isBehind = true));
+    const now = await connectionCaller
       .ask({ terms, action: 'watch' }, ({ invocation }) => {
         invocation.describe({ objectType: messageType, template: 'SUBSCRIBE ?', literals: named.map(({ name }) => name) });
         return invocation.snapshot().instant;
@@ -158,7 +162,7 @@ export class Subscriptions {
   leave(isPattern: boolean, words: readonly Buffer[]): void {
     const from = isPattern ? this.#byPattern : this.#byChannel;
     const kind = isPattern ? 'punsubscribe' : 'unsubscribe';
-    const names = words.length > 0 ? words.map((word) => word.toString()) : [...from.keys()];
+    const names = words.length > 0 ? words.map((respWord) => respWord.toString()) : [...from.keys()];
     for (const name of names) {
       from.delete(name);
       this.#confirm(kind, name);
@@ -194,8 +198,8 @@ export class Subscriptions {
   }
 
   #follow(): void {
-    const { asker, connection } = this.#parts;
-    this.#stop = asker.parts.gate.onVisible(this.#scope(this.#terms!), () => this.#notify());
+    const { asker: connectionCaller, connection } = this.#parts;
+    this.#stop = connectionCaller.parts.gate.onVisible(this.#scope(this.#terms!), () => this.#notify());
     connection.gone.addEventListener('abort', () => this.#wake(), { once: true });
     void this.#pump();
   }
@@ -206,7 +210,7 @@ export class Subscriptions {
   }
 
   async #pump(): Promise<void> {
-    const { asker, connection, flush } = this.#parts;
+    const { asker: connectionCaller, connection, flush } = this.#parts;
     try {
       while (!this.#closed && !connection.gone.aborted) {
         if (!this.#news || this.count === 0) {
@@ -218,10 +222,10 @@ export class Subscriptions {
         // The next page holds the rest of the news.
         if (await this.#page()) this.#news = true;
         flush();
-        await asker.parts.yieldTurn();
+        await connectionCaller.parts.yieldTurn();
       }
     } catch (error) {
-      await asker.refusalOf(error, 'watch');
+      await connectionCaller.refusalOf(error, 'watch');
       // A push has no request that could be refused: the client learns the reason when it subscribes again.
       connection.end();
     }
@@ -229,11 +233,11 @@ export class Subscriptions {
 
   /** Sends the next messages; true: there may be more. */
   async #page(): Promise<boolean> {
-    const { asker } = this.#parts;
+    const { asker: connectionCaller } = this.#parts;
     const subscriptions = [...this.#all()];
     let after = subscriptions[0]!.after;
     for (const each of subscriptions) if (each.after < after) after = each.after;
-    const answer = await asker.ask({ terms: this.#terms!, action: 'watch', continues: true }, ({ invocation, keep }) =>
+    const answer = await connectionCaller.ask({ terms: this.#terms!, action: 'watch', continues: true }, ({ invocation, keep }) =>
       this.#read(invocation, after, subscriptions, keep),
     );
     const { rows, last } = this.#send(answer);

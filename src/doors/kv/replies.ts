@@ -5,7 +5,7 @@ const chunkBytes = 4_096;
 const longPieceBytes = 256 * 1024;
 
 /** Collects all replies in one list of pieces: short ones are gathered in a buffer, long ones are pieces of their own. */
-export class Replies {
+export class RespReplies {
   /** 2 or 3. */
   protocol = 2;
   #pieces: Buffer[] = [];
@@ -43,7 +43,7 @@ export class Replies {
     return taken;
   }
 
-  append(other: Replies): void {
+  append(other: RespReplies): void {
     this.#cut();
     other.#cut();
     this.#pieces.push(...other.#pieces);

@@ -9,7 +9,7 @@ interface Held {
 
 const cursorsMax = 10_000;
 
-export class Cursors {
+export class ScanCursors {
   readonly #held = new LRUCache<string, Held>({ max: cursorsMax });
   #last = 0;
 

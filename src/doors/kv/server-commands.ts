@@ -1,8 +1,8 @@
-/** Commands by which clients of Redis inspect a server: its identity, settings and abilities. */
-import { type CommandRow, upper } from './command.ts';
-import { refusals } from './errors.ts';
+/** CLIENT, INFO, CONFIG and COMMAND, by which clients of Redis inspect a server. */
+import { type KvCommandRow, upper } from './command.ts';
+import { respRefusals } from './errors.ts';
 import { globOf } from './glob.ts';
-import type { Replies } from './replies.ts';
+import type { RespReplies } from './replies.ts';
 
 interface ClientInfo {
   readonly id: number;
@@ -11,7 +11,7 @@ interface ClientInfo {
 }
 
 /** The name that the connection has from here on; null: as it was. */
-export function client(replies: Replies, words: readonly Buffer[], { id, name, ip }: ClientInfo): string | null {
+export function client(replies: RespReplies, words: readonly Buffer[], { id, name, ip }: ClientInfo): string | null {
   const sub = upper(words[1]!);
   switch (sub) {
     case 'ID':
@@ -23,22 +23,22 @@ export function client(replies: Replies, words: readonly Buffer[], { id, name, i
       return null;
     case 'SETNAME': {
       const [, , given] = words;
-      if (words.length !== 3 || /[^!-~]/.test(given!.toString('latin1'))) throw refusals.syntax();
+      if (words.length !== 3 || /[^!-~]/.test(given!.toString('latin1'))) throw respRefusals.syntax();
       replies.simple('OK');
       return given!.toString();
     }
     case 'SETINFO':
-      if (words.length !== 4) throw refusals.syntax();
+      if (words.length !== 4) throw respRefusals.syntax();
       replies.simple('OK');
       return null;
     case 'INFO':
       replies.bulk(`id=${id} addr=${ip ?? ''} name=${name} db=0 resp=${replies.protocol}\n`);
       return null;
   }
-  throw refusals.subcommand('CLIENT', words[1]!.toString('latin1'));
+  throw respRefusals.subcommand('CLIENT', words[1]!.toString('latin1'));
 }
 
-export function info(replies: Replies): void {
+export function info(replies: RespReplies): void {
   const lines = ['# Server', 'redis_version:7.2.0', 'redis_mode:standalone', 'server_name:annals', '# Persistence', 'loading:0'];
   replies.bulk(`${[...lines, '# Replication', 'role:master'].join('\r\n')}\r\n`);
 }
@@ -46,19 +46,19 @@ export function info(replies: Replies): void {
 /** Settings that clients read; none can be changed. */
 const settings: Readonly<Record<string, string>> = { appendonly: 'yes', databases: '1', maxmemory: '0', save: '' };
 
-export function config(replies: Replies, words: readonly Buffer[]): void {
-  if (upper(words[1]!) !== 'GET') throw refusals.subcommand('CONFIG', words[1]!.toString('latin1'));
-  if (words.length < 3) throw refusals.arity('config|get');
-  const globs = words.slice(2).map((word) => globOf(word.toString().toLowerCase()));
-  const found = Object.entries(settings).filter(([name]) => globs.some((glob) => glob(name)));
-  replies.map(found.length);
-  for (const [name, value] of found) {
+export function config(replies: RespReplies, words: readonly Buffer[]): void {
+  if (upper(words[1]!) !== 'GET') throw respRefusals.subcommand('CONFIG', words[1]!.toString('latin1'));
+  if (words.length < 3) throw respRefusals.arity('config|get');
+  const globs = words.slice(2).map((respWord) => globOf(respWord.toString().toLowerCase()));
+  const matchedSettings = Object.entries(settings).filter(([name]) => globs.some((glob) => glob(name)));
+  replies.map(matchedSettings.length);
+  for (const [name, value] of matchedSettings) {
     replies.bulk(name);
     replies.bulk(value);
   }
 }
 
-export function command(replies: Replies, words: readonly Buffer[], rows: Readonly<Record<string, CommandRow>>): void {
+export function command(replies: RespReplies, words: readonly Buffer[], rows: Readonly<Record<string, KvCommandRow>>): void {
   const sub = words.length === 1 ? '' : upper(words[1]!);
   switch (sub) {
     case '':
@@ -74,14 +74,14 @@ export function command(replies: Replies, words: readonly Buffer[], rows: Readon
     case 'INFO':
       return list(
         replies,
-        words.slice(2).map((word) => word.toString('latin1').toLowerCase()),
+        words.slice(2).map((respWord) => respWord.toString('latin1').toLowerCase()),
         rows,
       );
   }
-  throw refusals.subcommand('COMMAND', words[1]!.toString('latin1'));
+  throw respRefusals.subcommand('COMMAND', words[1]!.toString('latin1'));
 }
 
-function list(replies: Replies, names: readonly string[], rows: Readonly<Record<string, CommandRow>>): void {
+function list(replies: RespReplies, names: readonly string[], rows: Readonly<Record<string, KvCommandRow>>): void {
   replies.array(names.length);
   for (const name of names) {
     const row = Object.hasOwn(rows, name) ? rows[name] : undefined;
@@ -94,6 +94,6 @@ function list(replies: Replies, names: readonly string[], rows: Readonly<Record<
     replies.integer(row.arity);
     replies.array(1);
     replies.simple(row.reads ? 'readonly' : 'write');
-    for (const place of row.keys) replies.integer(place);
+    for (const keyPosition of row.keys) replies.integer(keyPosition);
   }
 }

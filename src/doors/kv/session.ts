@@ -13,17 +13,17 @@ import { noTerms, type Terms, timeOfTerms } from '../shared/session-terms.ts';
 import { annalsCommands, readAsOf } from './annals-commands.ts';
 import { client, command, config, info } from './server-commands.ts';
 import type { Words } from './codec.ts';
-import { checkKeys, CommandContext, type CommandRow, doorName, upper } from './command.ts';
-import type { Cursors } from './scan-cursors.ts';
+import { checkKeys, KvCommandContext, type KvCommandRow, doorName, upper } from './command.ts';
+import type { ScanCursors } from './scan-cursors.ts';
 import { keyOf, rowsInTurn } from './key-value-rows.ts';
-import { errorText, refusals } from './errors.ts';
+import { errorText, respRefusals } from './errors.ts';
 import { keyCommands } from './key-commands.ts';
-import { Replies } from './replies.ts';
+import { RespReplies } from './replies.ts';
 import { stringCommands } from './string-commands.ts';
 import { type Channels, publish, Subscriptions } from './pub-sub.ts';
 
 export interface KvDependencies extends DoorDependencies {
-  readonly cursors: Cursors;
+  readonly cursors: ScanCursors;
   readonly channels: Channels;
   /** Numbers connections. */
   readonly number: () => number;
@@ -35,14 +35,14 @@ const strangerWordsMax = 10;
 const readsMax = 64;
 
 /** Commands that ask the gate. */
-export const rows: Readonly<Record<string, CommandRow>> = { ...stringCommands, ...keyCommands, ...annalsCommands };
+export const kvCommandRows: Readonly<Record<string, KvCommandRow>> = { ...stringCommands, ...keyCommands, ...annalsCommands };
 
 export class KvSession implements Session<Words> {
   readonly #parts: KvDependencies;
   readonly #connection: Connection;
-  readonly #replies = new Replies();
+  readonly #replies = new RespReplies();
   readonly #id: number;
-  #asker: ConnectionCaller | null = null;
+  #connectionCaller: ConnectionCaller | null = null;
   #subscriptions: Subscriptions | null = null;
   #terms: Terms = noTerms;
   #name = '';
@@ -63,18 +63,18 @@ export class KvSession implements Session<Words> {
 
   async handle(words: Words): Promise<void> {
     if (words.length === 0) return;
-    if (this.#asker === null && words.length > strangerWordsMax)
+    if (this.#connectionCaller === null && words.length > strangerWordsMax)
       throw new ServiceError('REL_UNAUTHENTICATED', 'Protocol error: unauthenticated multibulk length');
     this.#atRest = false;
     const name = words[0]!.toString('latin1').toLowerCase();
-    if (name === 'get' && words.length === 2 && this.#asker !== null && this.#subscriptions === null) {
+    if (name === 'get' && words.length === 2 && this.#connectionCaller !== null && this.#subscriptions === null) {
       this.#reads.push(this.#get(words));
       if (this.#reads.length < this.#readsAhead) return;
       return this.rest();
     }
     await this.#readsDone();
     try {
-      this.#asker?.beginCommand();
+      this.#connectionCaller?.beginCommand();
       const done = this.#run(name, words);
       if (done !== undefined) await done;
     } catch (error) {
@@ -107,13 +107,13 @@ export class KvSession implements Session<Words> {
   }
 
   async #get(words: Words): Promise<Buffer | string | null | ServiceError> {
-    const asker = this.#asker!;
+    const connectionCaller = this.#connectionCaller!;
     try {
-      asker.beginCommand();
-      const key = keyOf(words[1]!);
-      return (await this.#context('get', this.#terms).read([key])).get(key)?.value ?? null;
+      connectionCaller.beginCommand();
+      const redisKey = keyOf(words[1]!);
+      return (await this.#context('get', this.#terms).read([redisKey])).get(redisKey)?.value ?? null;
     } catch (error) {
-      return asker.refusalOf(error);
+      return connectionCaller.refusalOf(error);
     }
   }
 
@@ -133,19 +133,19 @@ export class KvSession implements Session<Words> {
 
   /** Errors of commands that reveal nothing of rows leave no access record. */
   async #refusalOf(name: string, error: unknown): Promise<ServiceError> {
-    if (error instanceof ServiceError && (this.#asker === null || ofConnection.has(name))) return error;
-    if (this.#asker === null) {
+    if (error instanceof ServiceError && (this.#connectionCaller === null || ofConnection.has(name))) return error;
+    if (this.#connectionCaller === null) {
       this.#parts.reportFailure(error);
       return new ServiceError('REL_INTERNAL', 'internal error');
     }
-    return this.#asker.refusalOf(error);
+    return this.#connectionCaller.refusalOf(error);
   }
 
   #run(name: string, words: Words): Promise<void> | void {
     // Commands of many keys count them, and have turns; nothing else is that long.
     if (words.length > rowsInTurn) {
-      const [, last, step] = Object.hasOwn(rows, name) ? rows[name]!.keys : [0, 0, 0];
-      if (last >= 0) throw refusals.arity(name);
+      const [, last, step] = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]!.keys : [0, 0, 0];
+      if (last >= 0) throw respRefusals.arity(name);
       checkKeys(Math.ceil((words.length - 1) / step));
     }
     switch (name) {
@@ -160,15 +160,15 @@ export class KvSession implements Session<Words> {
       case 'reset':
         return this.#reset();
     }
-    if (this.#asker === null) {
-      throw refusals.noAuth();
+    if (this.#connectionCaller === null) {
+      throw respRefusals.noAuth();
     }
     const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
-    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw refusals.onlySubscribing(name);
-    const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (known !== undefined) {
-      checkArity(name, known.arity, words);
-      return known.run(this.#context(name, this.#terms), words);
+    if (subscribed && this.#replies.protocol === 2 && !whileSubscribed.has(name)) throw respRefusals.onlySubscribing(name);
+    const commandRow = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]! : undefined;
+    if (commandRow !== undefined) {
+      checkArity(name, commandRow.arity, words);
+      return commandRow.run(this.#context(name, this.#terms), words);
     }
     return this.#other(name, words);
   }
@@ -183,7 +183,7 @@ export class KvSession implements Session<Words> {
         return this.#replies.bulk(words[1]!);
       case 'select':
         checkArity(name, 2, words);
-        if (words[1]!.toString() !== '0') throw refusals.dbIndex();
+        if (words[1]!.toString() !== '0') throw respRefusals.dbIndex();
         return this.#replies.simple('OK');
       case 'client':
         checkArity(name, -2, words);
@@ -196,7 +196,7 @@ export class KvSession implements Session<Words> {
         checkArity(name, -2, words);
         return config(this.#replies, words);
       case 'command':
-        return command(this.#replies, words, rows);
+        return command(this.#replies, words, kvCommandRows);
       case 'annals.set':
         checkArity(name, 3, words);
         return this.#state(words[1]!.toString(), words[2]!.toString());
@@ -213,18 +213,24 @@ export class KvSession implements Session<Words> {
       case 'punsubscribe':
         return this.#openSubscriptions().leave(name === 'punsubscribe', words.slice(1));
     }
-    const shown = words.slice(1, Math.min(length, 20)).map((word) => word.toString('latin1', 0, 128));
-    throw refusals.unknown(words[0]!.toString('latin1'), shown);
+    const shown = words.slice(1, Math.min(length, 20)).map((respWord) => respWord.toString('latin1', 0, 128));
+    throw respRefusals.unknown(words[0]!.toString('latin1'), shown);
   }
 
-  #context(name: string, terms: Terms): CommandContext {
+  #context(name: string, terms: Terms): KvCommandContext {
     const { cursors } = this.#parts;
-    return new CommandContext(name, { asker: this.#asker!, replies: this.#replies, terms, time: timeOfTerms(terms), cursors });
+    return new KvCommandContext(name, {
+      connectionCaller: this.#connectionCaller!,
+      replies: this.#replies,
+      terms,
+      time: timeOfTerms(terms),
+      cursors,
+    });
   }
 
   #openSubscriptions(): Subscriptions {
     this.#subscriptions ??= new Subscriptions({
-      asker: this.#asker!,
+      asker: this.#connectionCaller!,
       connection: this.#connection,
       replies: this.#replies,
       channels: this.#parts.channels,
@@ -234,7 +240,7 @@ export class KvSession implements Session<Words> {
   }
 
   #ping(words: Words): void {
-    if (words.length > 2) throw refusals.arity('ping');
+    if (words.length > 2) throw respRefusals.arity('ping');
     const subscribed = this.#subscriptions !== null && this.#subscriptions.count > 0;
     if (subscribed && this.#replies.protocol === 2) {
       this.#replies.array(2);
@@ -245,7 +251,7 @@ export class KvSession implements Session<Words> {
   }
 
   async #auth(words: Words): Promise<void> {
-    if (words.length < 2 || words.length > 3) throw refusals.arity('auth');
+    if (words.length < 2 || words.length > 3) throw respRefusals.arity('auth');
     await this.#login(words.length === 3 ? words[1]!.toString() : '', words[words.length - 1]!.toString());
     this.#replies.simple('OK');
   }
@@ -262,14 +268,14 @@ export class KvSession implements Session<Words> {
       gate.checkStanding(caller);
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      const told = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
+      const recordedError = await recordRefusal(this.#parts, caller ?? { door: doorName, clientIp }, 'inspect', error);
       await this.#connection.loginRefused();
-      throw told.code === 'REL_UNAUTHENTICATED' ? refusals.wrongPass() : told;
+      throw recordedError.code === 'REL_UNAUTHENTICATED' ? respRefusals.wrongPass() : recordedError;
     }
     this.#subscriptions?.close();
     this.#subscriptions = null;
     this.#terms = noTerms;
-    this.#asker = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
+    this.#connectionCaller = new ConnectionCaller(this.#parts, caller, this.#connection.gone);
     this.#connection.markAuthenticated();
   }
 
@@ -277,7 +283,7 @@ export class KvSession implements Session<Words> {
     let protocol = this.#replies.protocol;
     if (words.length > 1) {
       const version = words[1]!.toString();
-      if (version !== '2' && version !== '3') throw refusals.noProtocol();
+      if (version !== '2' && version !== '3') throw respRefusals.noProtocol();
       protocol = Number(version);
     }
     let name: string | null = null;
@@ -289,9 +295,9 @@ export class KvSession implements Session<Words> {
       } else if (option === 'SETNAME' && i + 1 < words.length) {
         name = words[i + 1]!.toString();
         i += 2;
-      } else throw refusals.syntax();
+      } else throw respRefusals.syntax();
     }
-    if (this.#asker === null) throw refusals.noAuth();
+    if (this.#connectionCaller === null) throw respRefusals.noAuth();
     this.#name = name ?? this.#name;
     this.#replies.protocol = protocol;
     const facts: readonly (readonly [string, string | number])[] = [
@@ -318,27 +324,27 @@ export class KvSession implements Session<Words> {
     this.#terms = noTerms;
     this.#name = '';
     this.#replies.protocol = 2;
-    this.#asker = null;
+    this.#connectionCaller = null;
     this.#replies.simple('RESET');
   }
 
   async #state(name: string, value: string): Promise<void> {
-    this.#terms = await readAsOf.setTerm(this.#asker!, this.#terms, name, value);
+    this.#terms = await readAsOf.setTerm(this.#connectionCaller!, this.#terms, name, value);
     this.#replies.simple('OK');
   }
 
   async #runAsOf(words: Words): Promise<void> {
     const { terms, inner } = readAsOf.command(this.#terms, words);
     const name = inner[0]!.toString('latin1').toLowerCase();
-    const known = Object.hasOwn(rows, name) ? rows[name]! : undefined;
-    if (known === undefined || !known.reads) throw refusals.notRead(name);
-    checkArity(name, known.arity, inner);
-    await known.run(this.#context(name, terms), inner);
+    const commandRow = Object.hasOwn(kvCommandRows, name) ? kvCommandRows[name]! : undefined;
+    if (commandRow === undefined || !commandRow.reads) throw respRefusals.notRead(name);
+    checkArity(name, commandRow.arity, inner);
+    await commandRow.run(this.#context(name, terms), inner);
   }
 }
 
 function checkArity(name: string, arity: number, words: Words): void {
-  if (arity >= 0 ? words.length !== arity : words.length < -arity) throw refusals.arity(name);
+  if (arity >= 0 ? words.length !== arity : words.length < -arity) throw respRefusals.arity(name);
 }
 
 /** Say nothing of rows. */

@@ -1,9 +1,9 @@
-/** GET, SET and other commands on values. */
+/** GET, SET, INCR, APPEND and the other commands on values. */
 import { ServiceError } from '../../errors.ts';
 import { FOREVER } from '../../log/values/timestamp.ts';
-import { type CommandContext, type CommandRow, integerOf, ofKeys, upper } from './command.ts';
+import { type KvCommandContext, type KvCommandRow, integerOf, ofKeys, upper } from './command.ts';
 import { type Entry, keyOf, type Put } from './key-value-rows.ts';
-import { refusals } from './errors.ts';
+import { respRefusals } from './errors.ts';
 import { type LongDouble, longDoubleOf, plainText, sumOf } from './long-double.ts';
 
 const perMs = 1_000_000n;
@@ -13,14 +13,19 @@ const longMax = 2n ** 63n - 1n;
 const lastExpiry = FOREVER - 1n;
 
 /** The instant of an expiry; throws Redis' errors for an invalid one. */
-export function expiryOf(context: CommandContext, unit: string, word: Buffer, past: 'refused' | 'taken' = 'refused'): bigint {
-  const amount = integerOf(word);
+export function expiryOf(
+  context: KvCommandContext,
+  unit: string,
+  respWord: Buffer,
+  past: 'refused' | 'taken' = 'refused',
+): bigint {
+  const amount = integerOf(respWord);
   const inSeconds = unit === 'EX' || unit === 'EXAT';
   const isRelative = unit === 'EX' || unit === 'PX';
   const milliseconds = amount * (inSeconds ? 1_000n : 1n);
   const until = milliseconds + (isRelative ? context.now() / perMs : 0n);
   const isHuge = until > longMax || (inSeconds && (amount > longMax / 1_000n || amount < -(longMax / 1_000n)));
-  if (isHuge || (past === 'refused' && amount <= 0n)) throw refusals.expireTime(context.name);
+  if (isHuge || (past === 'refused' && amount <= 0n)) throw respRefusals.expireTime(context.name);
   const instant = until * perMs;
   return instant > lastExpiry ? lastExpiry : instant < 0n ? 0n : instant;
 }
@@ -52,26 +57,26 @@ function optionsIn(words: readonly Buffer[], of: 'set' | 'getex'): SetOptions {
     else if (of === 'set' && option === 'GET') get = true;
     else if (option === other && mayLast) lasts = { unit: option, word: null };
     else if (units.has(option) && mayLast && i + 1 < words.length) lasts = { unit: option, word: words[++i]! };
-    else throw refusals.syntax();
+    else throw respRefusals.syntax();
   }
   return { lasts, when, get };
 }
 
-async function set(context: CommandContext, words: readonly Buffer[]): Promise<void> {
+async function set(context: KvCommandContext, words: readonly Buffer[]): Promise<void> {
   const { replies } = context;
-  const key = keyOf(words[1]!);
+  const redisKey = keyOf(words[1]!);
   const value = words[2]!;
   const { lasts: asked, when, get } = optionsIn(words.slice(3), 'set');
   const keeps = asked?.unit === 'KEEPTTL';
   const expires = asked?.word ? expiryOf(context, asked.unit, asked.word) : FOREVER;
   if (!get && !keeps) {
-    const done = await putOrEnd(context, { key, value, expires }, when);
+    const done = await putOrEnd(context, { key: redisKey, value, expires }, when);
     return done ? replies.simple('OK') : replies.nothing();
   }
-  const was = await context.change(key, (entry) => {
-    const isLeft = (when === 'absent' && entry !== null) || (when === 'present' && entry === null);
-    const lasts = keeps ? (entry?.expires ?? FOREVER) : expires;
-    return { put: isLeft ? null : { value, expires: lasts }, result: { entry, isLeft } };
+  const was = await context.change(redisKey, (kvEntry) => {
+    const isLeft = (when === 'absent' && kvEntry !== null) || (when === 'present' && kvEntry === null);
+    const lasts = keeps ? (kvEntry?.expires ?? FOREVER) : expires;
+    return { put: isLeft ? null : { value, expires: lasts }, result: { entry: kvEntry, isLeft } };
   });
   if (get) return was.entry === null ? replies.nothing() : replies.bulk(was.entry.value);
   if (was.isLeft) replies.nothing();
@@ -79,92 +84,92 @@ async function set(context: CommandContext, words: readonly Buffer[]): Promise<v
 }
 
 /** A value that expires before it is written is the same as a deleted one. */
-async function putOrEnd(context: CommandContext, put: Put, when: SetOptions['when']): Promise<boolean> {
-  const { key, expires = FOREVER } = put;
+async function putOrEnd(context: KvCommandContext, put: Put, when: SetOptions['when']): Promise<boolean> {
+  const { key: redisKey, expires = FOREVER } = put;
   try {
     if (expires > context.now()) return await context.put([put], when === null ? {} : { when });
   } catch (error) {
     if (!(error instanceof ServiceError) || error.code !== 'REL_INVALID' || expires > context.now()) throw error;
   }
-  if (when !== null && (await context.read([key])).has(key) !== (when === 'present')) return false;
-  await context.endAll([key]);
+  if (when !== null && (await context.read([redisKey])).has(redisKey) !== (when === 'present')) return false;
+  await context.endAll([redisKey]);
   return true;
 }
 
 const setAs =
   (option: 'EX' | 'PX') =>
-  async (context: CommandContext, [, key, amount, value]: readonly Buffer[]): Promise<void> => {
+  async (context: KvCommandContext, [, key, amount, value]: readonly Buffer[]): Promise<void> => {
     const expires = expiryOf(context, option, amount!);
     await putOrEnd(context, { key: keyOf(key!), value: value!, expires }, null);
     context.replies.simple('OK');
   };
 
-async function get(context: CommandContext, [, word]: readonly Buffer[]): Promise<void> {
-  const key = keyOf(word!);
-  value(context, (await context.read([key])).get(key));
+async function get(context: KvCommandContext, [, respWord]: readonly Buffer[]): Promise<void> {
+  const redisKey = keyOf(respWord!);
+  value(context, (await context.read([redisKey])).get(redisKey));
 }
 
-function value({ replies }: Pick<CommandContext, 'replies'>, entry: Entry | null | undefined): void {
-  if (!entry) replies.nothing();
-  else replies.bulk(entry.value);
+function value({ replies }: Pick<KvCommandContext, 'replies'>, kvEntry: Entry | null | undefined): void {
+  if (!kvEntry) replies.nothing();
+  else replies.bulk(kvEntry.value);
 }
 
-async function getEx(context: CommandContext, words: readonly Buffer[]): Promise<void> {
-  const key = keyOf(words[1]!);
+async function getEx(context: KvCommandContext, words: readonly Buffer[]): Promise<void> {
+  const redisKey = keyOf(words[1]!);
   const { lasts } = optionsIn(words.slice(2), 'getex');
   if (lasts === null) return get(context, words);
-  const found = await context.change(key, (entry) => {
-    if (entry === null) return { put: null, result: entry };
+  const formerEntry = await context.change(redisKey, (kvEntry) => {
+    if (kvEntry === null) return { put: null, result: kvEntry };
     const expires = lasts.word === null ? FOREVER : expiryOf(context, lasts.unit, lasts.word);
-    return { put: entry.expires === expires ? null : { ...entry, expires }, result: entry };
+    return { put: kvEntry.expires === expires ? null : { ...kvEntry, expires }, result: kvEntry };
   });
-  value(context, found);
+  value(context, formerEntry);
 }
 
-async function pairs(context: CommandContext, words: readonly Buffer[], when: 'absent' | null): Promise<boolean> {
-  if (words.length % 2 === 0) throw refusals.arity(context.name);
-  const keys = await context.keys(words.filter((_, i) => i % 2 === 1));
-  const puts = new Map(keys.map((key, i): [string, Put] => [key, { key, value: words[i * 2 + 2]! }]));
+async function pairs(context: KvCommandContext, words: readonly Buffer[], when: 'absent' | null): Promise<boolean> {
+  if (words.length % 2 === 0) throw respRefusals.arity(context.name);
+  const redisKeys = await context.keys(words.filter((_, i) => i % 2 === 1));
+  const puts = new Map(redisKeys.map((redisKey, i): [string, Put] => [redisKey, { key: redisKey, value: words[i * 2 + 2]! }]));
   return context.put([...puts.values()], when === null ? {} : { when });
 }
 
-async function add(context: CommandContext, word: Buffer, amount: bigint): Promise<void> {
-  const sum = await context.change(keyOf(word), (entry) => {
-    const next = (entry === null ? 0n : integerOf(entry.value)) + amount;
-    if (next !== BigInt.asIntN(64, next)) throw refusals.overflow();
-    return { put: { ...keptOptions(entry), value: String(next) }, result: next };
+async function add(context: KvCommandContext, respWord: Buffer, amount: bigint): Promise<void> {
+  const sum = await context.change(keyOf(respWord), (kvEntry) => {
+    const next = (kvEntry === null ? 0n : integerOf(kvEntry.value)) + amount;
+    if (next !== BigInt.asIntN(64, next)) throw respRefusals.overflow();
+    return { put: { ...keptOptions(kvEntry), value: String(next) }, result: next };
   });
   context.replies.integer(sum);
 }
 
-function decrementOf(word: Buffer): bigint {
-  const amount = integerOf(word);
-  if (amount === -longMax - 1n) throw refusals.decrementOverflow();
+function decrementOf(respWord: Buffer): bigint {
+  const amount = integerOf(respWord);
+  if (amount === -longMax - 1n) throw respRefusals.decrementOverflow();
   return amount;
 }
 
-async function addFloat(context: CommandContext, [, word, by]: readonly Buffer[]): Promise<void> {
-  const sum = await context.change(keyOf(word!), (entry) => {
-    const next = sumOf(entry === null ? zero : floatOf(entry.value), floatOf(by!));
-    if (typeof next === 'number') throw refusals.notFinite();
+async function addFloat(context: KvCommandContext, [, respWord, by]: readonly Buffer[]): Promise<void> {
+  const sum = await context.change(keyOf(respWord!), (kvEntry) => {
+    const next = sumOf(kvEntry === null ? zero : floatOf(kvEntry.value), floatOf(by!));
+    if (typeof next === 'number') throw respRefusals.notFinite();
     const text = plainText(next);
-    return { put: { ...keptOptions(entry), value: text }, result: text };
+    return { put: { ...keptOptions(kvEntry), value: text }, result: text };
   });
   context.replies.bulk(sum);
 }
 
-const keptOptions = (entry: Entry | null): Pick<Put, 'expires' | 'others'> =>
-  entry === null ? {} : { expires: entry.expires, others: entry.others };
+const keptOptions = (kvEntry: Entry | null): Pick<Put, 'expires' | 'others'> =>
+  kvEntry === null ? {} : { expires: kvEntry.expires, others: kvEntry.others };
 
 const zero: LongDouble = { mantissa: 0n, exponent: 0 };
 
 function floatOf(text: Buffer | string): LongDouble {
   const value = longDoubleOf(text.toString());
-  if (value === null) throw refusals.notFloat();
+  if (value === null) throw respRefusals.notFloat();
   return value;
 }
 
-export const stringCommands: Readonly<Record<string, CommandRow>> = {
+export const stringCommands: Readonly<Record<string, KvCommandRow>> = {
   get: { arity: 2, reads: true, cost: ofKeys, keys: [1, 1, 1], run: get },
   set: { arity: -3, reads: false, cost: ofKeys, keys: [1, 1, 1], run: set },
   setex: { arity: 4, reads: false, cost: ofKeys, keys: [1, 1, 1], run: setAs('EX') },
@@ -188,7 +193,7 @@ export const stringCommands: Readonly<Record<string, CommandRow>> = {
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: async (context, [, word]) => value(context, await context.end(keyOf(word!))),
+    run: async (context, [, respWord]) => value(context, await context.end(keyOf(respWord!))),
   },
   getex: { arity: -2, reads: false, cost: ofKeys, keys: [1, 1, 1], run: getEx },
   mget: {
@@ -197,9 +202,9 @@ export const stringCommands: Readonly<Record<string, CommandRow>> = {
     cost: ofKeys,
     keys: [1, -1, 1],
     run: async (context, [, ...words]) => {
-      const keys = await context.keys(words);
-      const entries = await context.read(keys);
-      await context.list(keys, (replies, key) => value({ replies }, entries.get(key)));
+      const redisKeys = await context.keys(words);
+      const entries = await context.read(redisKeys);
+      await context.list(redisKeys, (replies, redisKey) => value({ replies }, entries.get(redisKey)));
     },
   },
   mset: {
@@ -224,10 +229,10 @@ export const stringCommands: Readonly<Record<string, CommandRow>> = {
     reads: true,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: async (context, [, word]) => {
-      const key = keyOf(word!);
-      const entry = (await context.read([key])).get(key);
-      context.replies.integer(entry === undefined ? 0 : Buffer.byteLength(entry.value));
+    run: async (context, [, respWord]) => {
+      const redisKey = keyOf(respWord!);
+      const kvEntry = (await context.read([redisKey])).get(redisKey);
+      context.replies.integer(kvEntry === undefined ? 0 : Buffer.byteLength(kvEntry.value));
     },
   },
   append: {
@@ -235,11 +240,11 @@ export const stringCommands: Readonly<Record<string, CommandRow>> = {
     reads: false,
     cost: ofKeys,
     keys: [1, 1, 1],
-    run: async (context, [, word, more]) => {
-      const length = await context.change(keyOf(word!), (entry) => {
-        const before = typeof entry?.value === 'string' ? Buffer.from(entry.value) : entry?.value;
+    run: async (context, [, respWord, more]) => {
+      const length = await context.change(keyOf(respWord!), (kvEntry) => {
+        const before = typeof kvEntry?.value === 'string' ? Buffer.from(kvEntry.value) : kvEntry?.value;
         const joined = before === undefined ? more! : Buffer.concat([before, more!]);
-        return { put: { ...keptOptions(entry), value: joined }, result: joined.length };
+        return { put: { ...keptOptions(kvEntry), value: joined }, result: joined.length };
       });
       context.replies.integer(length);
     },

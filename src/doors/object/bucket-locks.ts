@@ -1,4 +1,4 @@
-/** Keeps writes and the deletion of a bucket apart: none may happen between the check that it is empty and its deletion. */
+/** Locks a bucket while it is deleted: no object may be written between the check that it is empty and its deletion. */
 import type { Caller } from '../../governance/caller.ts';
 import { ObjectRefusal } from './errors.ts';
 

@@ -1,20 +1,20 @@
 /** Buckets: rows of ObjectStoreBucket, and the bucket `types`, which shows rows of all other types. */
-import type { Exchange } from './exchange.ts';
+import type { S3Exchange } from './exchange.ts';
 import { requireAccepted, ObjectReader, bucketType, instantMs, objectType, oneRow, provenance } from './object-rows.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
-import { type Reply, xmlReply } from './reply.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
+import { type S3Reply, xmlReply } from './reply.ts';
 import { typesBucket } from './object-metadata.ts';
 import { xmlDocument } from './xml.ts';
 
-export function listBuckets(exchange: Exchange): Promise<Reply> {
+export function listBuckets(exchange: S3Exchange): Promise<S3Reply> {
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'ListBuckets');
-    const rows = await asking.ask(
+    const objectReader = new ObjectReader(exchange, invocation, 'ListBuckets');
+    const rows = await objectReader.ask(
       `SELECT name, MAX(system_from) AS system_from FROM ${bucketType} GROUP BY name ORDER BY name`,
       [],
     );
-    const made = rows.map((row) => [row['name'] as string, new Date(instantMs(row)).toISOString()] as const);
-    const all = [...made, [typesBucket, new Date(0).toISOString()] as const].sort(([a], [b]) => (a < b ? -1 : 1));
+    const bucketEntries = rows.map((row) => [row['name'] as string, new Date(instantMs(row)).toISOString()] as const);
+    const all = [...bucketEntries, [typesBucket, new Date(0).toISOString()] as const].sort(([a], [b]) => (a < b ? -1 : 1));
     const document = xmlDocument('ListAllMyBucketsResult', [
       [
         'Owner',
@@ -37,27 +37,27 @@ export function listBuckets(exchange: Exchange): Promise<Reply> {
         ),
       ],
     ]);
-    return { ...xmlReply(document), overtaken: asking.overtaken };
+    return { ...xmlReply(document), overtaken: objectReader.overtaken };
   });
 }
 
-export function headBucket(exchange: Exchange): Promise<Reply> {
+export function headBucket(exchange: S3Exchange): Promise<S3Reply> {
   return inBucket(exchange, 'HeadBucket', () => ({
     status: 200,
     headers: { 'x-amz-bucket-region': region, 'content-length': '0' },
   }));
 }
 
-export function getLocation(exchange: Exchange): Promise<Reply> {
+export function getLocation(exchange: S3Exchange): Promise<S3Reply> {
   return inBucket(exchange, 'GetBucketLocation', () => xmlReply(xmlDocument('LocationConstraint', null)));
 }
 
 /** Not enabled: clients would list versions and delete them one by one, and this door has neither. */
-export function getVersioning(exchange: Exchange): Promise<Reply> {
+export function getVersioning(exchange: S3Exchange): Promise<S3Reply> {
   return inBucket(exchange, 'GetBucketVersioning', () => xmlReply(xmlDocument('VersioningConfiguration', null)));
 }
 
-export function getBucketTagging(exchange: Exchange): Promise<Reply> {
+export function getBucketTagging(exchange: S3Exchange): Promise<S3Reply> {
   return inBucket(exchange, 'GetBucketTagging', () => {
     throw new ObjectRefusal('NoSuchTagSet', 404, 'REL_NOT_FOUND', 'the bucket has no tags');
   });
@@ -65,16 +65,16 @@ export function getBucketTagging(exchange: Exchange): Promise<Reply> {
 
 const region = 'us-east-1';
 
-function inBucket(exchange: Exchange, operation: string, reply: () => Reply): Promise<Reply> {
+function inBucket(exchange: S3Exchange, operation: string, reply: () => S3Reply): Promise<S3Reply> {
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, operation);
-    if (exchange.request.bucket === typesBucket) asking.look();
-    else await asking.bucket();
+    const objectReader = new ObjectReader(exchange, invocation, operation);
+    if (exchange.request.bucket === typesBucket) objectReader.look();
+    else await objectReader.bucket();
     return reply();
   });
 }
 
-export async function createBucket(exchange: Exchange): Promise<Reply> {
+export async function createBucket(exchange: S3Exchange): Promise<S3Reply> {
   const { request, sync } = exchange;
   const { bucket } = request;
   const isName = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket) && !bucket.includes('..') && !/^\d+(\.\d+){3}$/.test(bucket);
@@ -102,26 +102,26 @@ export async function createBucket(exchange: Exchange): Promise<Reply> {
         },
         { sync, waits: true },
       );
-      if (outcome.errors[0]?.code === 'REL_CONFLICT') throw refusals.bucketExists();
+      if (outcome.errors[0]?.code === 'REL_CONFLICT') throw s3Refusals.bucketExists();
       requireAccepted(outcome);
     });
   await exchange.parts.traffic.writing(exchange.caller, bucket, write);
   return { status: 200, headers: { location: `/${bucket}` } };
 }
 
-export async function deleteBucket(exchange: Exchange): Promise<Reply> {
+export async function deleteBucket(exchange: S3Exchange): Promise<S3Reply> {
   const { sync, parts } = exchange;
   const { bucket } = exchange.request;
   const remove = (): Promise<void> =>
     exchange.invoke('delete', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'DeleteBucket');
-      const found = await asking.bucket(true);
+      const objectReader = new ObjectReader(exchange, invocation, 'DeleteBucket');
+      const bucketRow = await objectReader.bucket(true);
       const { path } = invocation.caller;
       const own = path === null ? 'namespace_path IS NULL' : 'namespace_path = $2';
       const sql = `SELECT key FROM ${objectType} WHERE bucket = $1 AND ${own} LIMIT 1`;
-      const [held] = await asking.ask(sql, path === null ? [bucket] : [bucket, path]);
-      if (held !== undefined) throw refusals.bucketNotEmpty();
-      const when = { unchangedSince: found['system_from'] as bigint };
+      const [held] = await objectReader.ask(sql, path === null ? [bucket] : [bucket, path]);
+      if (held !== undefined) throw s3Refusals.bucketNotEmpty();
+      const when = { unchangedSince: bucketRow['system_from'] as bigint };
       requireAccepted(
         await invocation.submit({ kind: 'delete-rows', type: bucketType, keys: [bucket], when }, { sync, waits: true }),
       );

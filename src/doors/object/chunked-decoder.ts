@@ -6,7 +6,7 @@
  */
 import { createHash, type Hash } from 'node:crypto';
 import type { ChunkSignatures } from '../../governance/authentication/sigv4.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
 
 export interface ChunkedOptions {
   /** Each chunk says its signature. */
@@ -47,7 +47,7 @@ export class ChunkedDecoder {
     const content: Buffer[] = [];
     for (let at = 0; at < bytes.length; ) {
       const state = this.#state;
-      if (state.at === 'over') throw refusals.incompleteBody();
+      if (state.at === 'over') throw s3Refusals.incompleteBody();
       if (state.at === 'data') {
         const piece = bytes.subarray(at, at + state.left);
         at += piece.length;
@@ -73,7 +73,7 @@ export class ChunkedDecoder {
 
   /** Trailers, by lower-case name. Throws where the body is not over. */
   end(): ReadonlyMap<string, string> {
-    if (this.#state.at !== 'over' || this.#taken !== this.#options.length) throw refusals.incompleteBody();
+    if (this.#state.at !== 'over' || this.#taken !== this.#options.length) throw s3Refusals.incompleteBody();
     return this.#trailers;
   }
 
@@ -94,7 +94,7 @@ export class ChunkedDecoder {
     const bytes = Number.parseInt(match[1]!, 16);
     const signature = match[2] ?? '';
     this.#taken += bytes;
-    if (this.#taken > length) throw refusals.incompleteBody();
+    if (this.#taken > length) throw s3Refusals.incompleteBody();
     const hash = signed && signatures !== null ? createHash('sha256') : null;
     if (bytes > 0) {
       this.#state = { at: 'data', left: bytes, hash, signature };

@@ -1,4 +1,4 @@
-/** Errors of this store as clients of the object door have them. */
+/** Error documents of S3: the code and status that clients of the object door read. */
 import { type ErrorCode, errorTable, ServiceError } from '../../errors.ts';
 import { errorCodesOf } from '../error-codes.ts';
 
@@ -23,7 +23,7 @@ export function wireError(error: ServiceError): { readonly code: string; readonl
   return { code: errorCodesOf(error.code).object, status };
 }
 
-export const refusals = {
+export const s3Refusals = {
   noSuchBucket: (name: string) =>
     new ObjectRefusal('NoSuchBucket', 404, 'REL_NOT_FOUND', `there is no bucket ${JSON.stringify(name)}`),
   noSuchKey: () => new ObjectRefusal('NoSuchKey', 404, 'REL_NOT_FOUND', 'there is no such key'),

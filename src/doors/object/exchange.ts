@@ -31,7 +31,7 @@ export interface ObjectDependencies extends ObjectDoorOptions, HttpRoom {
   readonly traffic: BucketLocks;
 }
 
-export interface Exchange {
+export interface S3Exchange {
   readonly parts: ObjectDependencies;
   readonly request: ObjectRequest;
   readonly response: ServerResponse;

@@ -1,10 +1,10 @@
 /** GetObject and HeadObject: an object as it stands, or as one version of it stood. */
-import { contentRange, isKnown, spanOf } from './preconditions.ts';
-import type { Exchange } from './exchange.ts';
+import { contentRange, isKnown, byteRangeOf } from './preconditions.ts';
+import type { S3Exchange } from './exchange.ts';
 import { ObjectReader, bodyColumns, bodyOf, hexHash, instantMs, objectKey, quotedTag } from './object-rows.ts';
 import { factsOfRow, headersOf, writtenHeaders } from './object-metadata.ts';
-import { refusals } from './errors.ts';
-import { type Reply, type StreamedBody, xmlReply } from './reply.ts';
+import { s3Refusals } from './errors.ts';
+import { type S3Reply, type StreamedBody, xmlReply } from './reply.ts';
 import { xmlDocument } from './xml.ts';
 
 const overrides: Readonly<Record<string, string>> = {
@@ -16,23 +16,23 @@ const overrides: Readonly<Record<string, string>> = {
   'response-expires': 'expires',
 };
 
-export function getObject(exchange: Exchange): Promise<Reply> {
+export function getObject(exchange: S3Exchange): Promise<S3Reply> {
   const { request } = exchange;
   const { bucket, key, query } = request;
   const isHead = request.method === 'HEAD';
   const part = query.get('partNumber');
-  if (part !== undefined && part !== '1') throw refusals.notImplemented('reading by part numbers: ranges do the same');
+  if (part !== undefined && part !== '1') throw s3Refusals.notImplemented('reading by part numbers: ranges do the same');
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
-    const row = await asking.object(`${bodyColumns}, content_type, metadata, headers`, bucket, key, query.get('versionId'));
+    const objectReader = new ObjectReader(exchange, invocation, isHead ? 'HeadObject' : 'GetObject');
+    const row = await objectReader.object(`${bodyColumns}, content_type, metadata, headers`, bucket, key, query.get('versionId'));
     if (row === null) {
-      await asking.bucket();
-      throw refusals.noSuchKey();
+      await objectReader.bucket();
+      throw s3Refusals.noSuchKey();
     }
     invocation.describe({ rowCount: 1 });
-    const shown = bodyOf(asking, row, objectKey(bucket, key));
-    const size = shown.stored?.size ?? shown.content!.length;
-    const hash = shown.stored?.sha256 ?? hexHash(shown.content!);
+    const shownBody = bodyOf(objectReader, row, objectKey(bucket, key));
+    const size = shownBody.stored?.size ?? shownBody.content!.length;
+    const hash = shownBody.stored?.sha256 ?? hexHash(shownBody.content!);
     const facts = factsOfRow(row);
     const stated = headersOf(facts, hash);
     const headers: Record<string, string> = {
@@ -50,31 +50,31 @@ export function getObject(exchange: Exchange): Promise<Reply> {
       const value = query.get(name);
       if (value !== undefined) headers[header] = headerSafe(value);
     }
-    const asked = spanOf(request, { hash, modifiedMs: instantMs(row) }, size);
+    const asked = byteRangeOf(request, { hash, modifiedMs: instantMs(row) }, size);
     const span = asked ?? { from: 0, to: size };
     if (asked !== null) headers['content-range'] = contentRange(asked, size);
     const isWhole = span.from === 0 && span.to === size;
     if (isWhole && request.header('x-amz-checksum-mode')?.toUpperCase() === 'ENABLED') Object.assign(headers, stated.checksums);
     const status = asked === null ? 200 : 206;
-    const { overtaken } = asking;
+    const { overtaken } = objectReader;
     const length = span.to - span.from;
     if (isHead) return { status, headers: { ...headers, 'content-length': String(length) }, overtaken };
-    if (shown.content) return { status, headers, body: shown.content.subarray(span.from, span.to), overtaken };
-    const reader = await invocation.bodies().open(shown.stored);
+    if (shownBody.content) return { status, headers, body: shownBody.content.subarray(span.from, span.to), overtaken };
+    const reader = await invocation.bodies().open(shownBody.stored);
     const body: StreamedBody = { length, read: () => reader.read(span.from, span.to), close: () => reader.close() };
     return { status, headers, body, overtaken };
   });
 }
 
 /** GetObjectTagging: objects have no tags. */
-export function getObjectTagging(exchange: Exchange): Promise<Reply> {
+export function getObjectTagging(exchange: S3Exchange): Promise<S3Reply> {
   const { bucket, key, query } = exchange.request;
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'GetObjectTagging');
-    const row = await asking.object('key', bucket, key, query.get('versionId'));
+    const objectReader = new ObjectReader(exchange, invocation, 'GetObjectTagging');
+    const row = await objectReader.object('key', bucket, key, query.get('versionId'));
     if (row === null) {
-      await asking.bucket();
-      throw refusals.noSuchKey();
+      await objectReader.bucket();
+      throw s3Refusals.noSuchKey();
     }
     invocation.describe({ rowCount: 1 });
     return xmlReply(xmlDocument('Tagging', [['TagSet', null]]), { 'x-amz-version-id': String(row['system_from']) });
@@ -94,6 +94,6 @@ export function metadataHeaders(metadata: Readonly<Record<string, string>>): Rec
 }
 
 function headerSafe(value: string): string {
-  if (!/^[\x20-\x7e\t]*$/.test(value)) throw refusals.invalidArgument('a header of the answer has printable ASCII only');
+  if (!/^[\x20-\x7e\t]*$/.test(value)) throw s3Refusals.invalidArgument('a header of the answer has printable ASCII only');
   return value;
 }

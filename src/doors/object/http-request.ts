@@ -12,16 +12,16 @@ import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { DefaultTime } from '../../planner/syntax/statement.ts';
 import { HttpCall } from '../shared/http-call.ts';
 import { timeOf } from '../schemas/instants.ts';
-import type { Exchange, ObjectDependencies } from './exchange.ts';
+import type { S3Exchange, ObjectDependencies } from './exchange.ts';
 import { IncomingBody, type IncomingOptions, type VerifiedSignature } from './incoming-body.ts';
 import { type Operation, sendReply } from './reply.ts';
-import { ObjectRefusal, refusals, wireError } from './errors.ts';
+import { ObjectRefusal, s3Refusals, wireError } from './errors.ts';
 import { type ObjectRequest, requestOf } from './request-path.ts';
 import { xmlDocument } from './xml.ts';
 
 export const doorName = 'object';
 
-export class ObjectHttpRequest implements Exchange {
+export class ObjectHttpRequest implements S3Exchange {
   readonly parts: ObjectDependencies;
   readonly response: ServerResponse;
   readonly #call: HttpCall;
@@ -77,10 +77,10 @@ export class ObjectHttpRequest implements Exchange {
   }
 
   get sync(): boolean {
-    if (this.time !== 'current') throw refusals.invalidArgument('x-service-as-of is for reads only');
+    if (this.time !== 'current') throw s3Refusals.invalidArgument('x-service-as-of is for reads only');
     const said = this.request.header('x-service-durability');
     if (said !== null && said.toLowerCase() !== 'sync')
-      throw refusals.invalidArgument('the header x-service-durability takes one value: sync');
+      throw s3Refusals.invalidArgument('the header x-service-durability takes one value: sync');
     return said !== null;
   }
 
@@ -109,14 +109,14 @@ export class ObjectHttpRequest implements Exchange {
       throw new ObjectRefusal('AuthorizationHeaderMalformed', 400, 'REL_INVALID', 'the signature is not AWS4-HMAC-SHA256');
     if (signature === null) {
       const bearer = /^bearer +([^\s,]+) *$/i.exec(signed.headers['authorization'] ?? '')?.[1];
-      if (bearer === undefined) throw refusals.accessDenied('the request carries no credential');
-      if (secret !== null) throw refusals.accessDenied('sign the request: bearer tokens are not accepted here');
+      if (bearer === undefined) throw s3Refusals.accessDenied('the request carries no credential');
+      if (secret !== null) throw s3Refusals.accessDenied('sign the request: bearer tokens are not accepted here');
       return authenticator.passwordCaller(bearer, facts);
     }
     const accessKey = authenticator.accessKey(signature.accessKey, secret);
-    if (signature.by === 'url' && !accessKey.isPublic) throw refusals.accessDenied(publicKeys);
+    if (signature.by === 'url' && !accessKey.isPublic) throw s3Refusals.accessDenied(publicKeys);
     if (signature.by === 'header' && accessKey.signs === 'urls')
-      throw refusals.accessDenied('this key id opens the signed URLs that name it, and no other request');
+      throw s3Refusals.accessDenied('this key id opens the signed URLs that name it, and no other request');
     if (accessKey.secretKey === null) return accessKey.caller(facts);
     const verdict = verifySignature(signed, signature, accessKey.secretKey, clock.now());
     if (verdict !== 'verified') throw verdicts[verdict]();
@@ -126,7 +126,7 @@ export class ObjectHttpRequest implements Exchange {
         !signature.signedHeaders.includes(name) &&
         !(signature.by === 'url' && name === 'x-amz-content-sha256'),
     );
-    if (unsigned !== undefined) throw refusals.accessDenied(`the header ${unsigned} is not among those that were signed`);
+    if (unsigned !== undefined) throw s3Refusals.accessDenied(`the header ${unsigned} is not among those that were signed`);
     const caller = accessKey.caller(facts);
     this.#signed = { signature, secretKey: accessKey.secretKey };
     return caller;

@@ -13,7 +13,7 @@ import {
   checksumOf,
   isChecksumValue,
 } from './checksums.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
 import type { ObjectRequest } from './request-path.ts';
 
 /** How a request was signed, and with which secret: the signatures of its chunks are made with it too. */
@@ -22,7 +22,7 @@ export interface VerifiedSignature {
   readonly secretKey: string;
 }
 
-export interface IncomingFacts {
+export interface BodyExpectations {
   readonly bodies: RequestBodies;
   /** null: the request was not signed, or the signature can't be checked. */
   readonly signed: VerifiedSignature | null;
@@ -41,23 +41,23 @@ export class IncomingBody {
   /** Bytes of content. */
   readonly length: number;
   readonly #request: ObjectRequest;
-  readonly #facts: IncomingFacts & IncomingOptions;
+  readonly #facts: BodyExpectations & IncomingOptions;
   readonly #payload: string;
   readonly #decoder: ChunkedDecoder | null;
   readonly #sha256 = createHash('sha256');
   readonly #md5: Hash | null;
   readonly #checksums = new Map<ChecksumName, Checksum>();
   #digest: string | null = null;
-  readonly #told = new Map<string, string>();
+  readonly #checksumTexts = new Map<string, string>();
 
   /** Throws for a request that does not say how its body comes. */
-  constructor(request: ObjectRequest, facts: IncomingFacts & IncomingOptions) {
+  constructor(request: ObjectRequest, facts: BodyExpectations & IncomingOptions) {
     this.#request = request;
     this.#facts = facts;
     this.#payload = facts.signed?.signature.payload ?? request.header('x-amz-content-sha256') ?? unsignedPayload;
     const chunked = /^STREAMING-(AWS4-HMAC-SHA256-PAYLOAD|UNSIGNED-PAYLOAD)(-TRAILER)?$/.exec(this.#payload);
     if (chunked === null && !/^(UNSIGNED-PAYLOAD|[0-9a-f]{64})$/.test(this.#payload))
-      throw refusals.notImplemented(`a body signed as ${JSON.stringify(this.#payload.slice(0, 80))}`);
+      throw s3Refusals.notImplemented(`a body signed as ${JSON.stringify(this.#payload.slice(0, 80))}`);
     this.length = lengthOf(request, chunked === null ? 'content-length' : 'x-amz-decoded-content-length');
     const signed = chunked !== null && chunked[1] !== 'UNSIGNED-PAYLOAD';
     const by = signed ? facts.signed : null;
@@ -75,7 +75,7 @@ export class IncomingBody {
 
   /** The client's verified checksums, and the requested one, by header. */
   get checksums(): ReadonlyMap<string, string> {
-    return this.#told;
+    return this.#checksumTexts;
   }
 
   /** The content, piece by piece; throws at its end where it does not match its headers. */
@@ -86,14 +86,14 @@ export class IncomingBody {
     for await (const bytes of bodies.stream(this.#request.raw) as AsyncIterable<Buffer>) {
       for (const piece of this.#decoder?.push(bytes) ?? [bytes]) {
         left -= piece.length;
-        if (left < 0) throw refusals.incompleteBody();
+        if (left < 0) throw s3Refusals.incompleteBody();
         this.#sha256.update(piece);
         this.#md5?.update(piece);
         for (const checksum of this.#checksums.values()) checksum.update(piece);
         yield piece;
       }
     }
-    if (left > 0) throw refusals.incompleteBody();
+    if (left > 0) throw s3Refusals.incompleteBody();
     this.#check(this.#decoder?.end() ?? new Map());
   }
 
@@ -115,14 +115,14 @@ export class IncomingBody {
         'the body is not the one that x-amz-content-sha256 is of',
       );
     if (this.#md5 !== null && this.#md5.digest('base64') !== this.#request.header('content-md5'))
-      throw refusals.badDigest('Content-MD5');
+      throw s3Refusals.badDigest('Content-MD5');
     for (const [name, checksum] of this.#checksums) {
       const header = checksumHeader(name);
-      const said = trailers.get(header) ?? (this.#facts.statesOwn === false ? null : this.#request.header(header));
+      const stated = trailers.get(header) ?? (this.#facts.statesOwn === false ? null : this.#request.header(header));
       const value = checksum.value();
-      const isAsked = this.#facts.checksum === name && said === null;
-      if (!isAsked && said !== value) throw refusals.badDigest(header);
-      this.#told.set(header, value);
+      const isAsked = this.#facts.checksum === name && stated === null;
+      if (!isAsked && stated !== value) throw s3Refusals.badDigest(header);
+      this.#checksumTexts.set(header, value);
     }
   }
 }
@@ -134,30 +134,30 @@ function checksumsStated(
 ): readonly ChecksumName[] {
   const inHeader = statesOwn ? checksumNames.filter((name) => header(checksumHeader(name)) !== null) : [];
   for (const name of inHeader)
-    if (!isChecksumValue(name, header(checksumHeader(name))!)) throw refusals.invalidRequest(`${checksumHeader(name)} is none`);
-  const behind = (header('x-amz-trailer') ?? '').split(',').flatMap((said) => {
-    const name = said.trim().toLowerCase();
+    if (!isChecksumValue(name, header(checksumHeader(name))!)) throw s3Refusals.invalidRequest(`${checksumHeader(name)} is none`);
+  const behind = (header('x-amz-trailer') ?? '').split(',').flatMap((stated) => {
+    const name = stated.trim().toLowerCase();
     if (name === '') return [];
     return checksumNames.find((each) => checksumHeader(each) === name) ?? unknownChecksum(`a trailer ${name}`);
   });
   const sent = [...inHeader, ...behind];
-  if (sent.length > 1) throw refusals.invalidRequest('a body has one checksum');
-  const said = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
-  if (said !== null) {
-    const named = checksumNamed(said) ?? unknownChecksum(said);
-    if (!sent.includes(named)) throw refusals.invalidRequest(`the checksum ${said} is announced but missing`);
+  if (sent.length > 1) throw s3Refusals.invalidRequest('a body has one checksum');
+  const stated = statesOwn ? header('x-amz-sdk-checksum-algorithm') : null;
+  if (stated !== null) {
+    const named = checksumNamed(stated) ?? unknownChecksum(stated);
+    if (!sent.includes(named)) throw s3Refusals.invalidRequest(`the checksum ${stated} is announced but missing`);
   }
   return checksum === null || sent.includes(checksum) ? sent : [...sent, checksum];
 }
 
-export function unknownChecksum(said: string): never {
-  throw refusals.invalidRequest(`${said}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
+export function unknownChecksum(stated: string): never {
+  throw s3Refusals.invalidRequest(`${stated}: checksums are ${checksumNames.join(', ').toUpperCase()}`);
 }
 
 function lengthOf(request: ObjectRequest, header: string): number {
-  const said = request.header(header);
-  if (said === null && header === 'content-length' && request.header('transfer-encoding') === null) return 0;
-  if (said === null) throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${header} is missing`);
-  if (!/^\d{1,15}$/.test(said)) throw refusals.invalidArgument(`${header} is a number of bytes`);
-  return Number(said);
+  const stated = request.header(header);
+  if (stated === null && header === 'content-length' && request.header('transfer-encoding') === null) return 0;
+  if (stated === null) throw new ObjectRefusal('MissingContentLength', 411, 'REL_INVALID', `the header ${header} is missing`);
+  if (!/^\d{1,15}$/.test(stated)) throw s3Refusals.invalidArgument(`${header} is a number of bytes`);
+  return Number(stated);
 }

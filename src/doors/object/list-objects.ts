@@ -1,9 +1,9 @@
 /** ListObjectsV2, and the older ListObjects: keys in the order of their bytes, with common prefixes once. */
-import type { Row } from '../verbs/verb-rows.ts';
-import type { Exchange } from './exchange.ts';
+import type { VerbRow } from '../verbs/verb-rows.ts';
+import type { S3Exchange } from './exchange.ts';
 import { ObjectReader, instantMs, objectType, quotedTag } from './object-rows.ts';
-import { refusals } from './errors.ts';
-import { type Reply, xmlReply } from './reply.ts';
+import { s3Refusals } from './errors.ts';
+import { type S3Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
 import { type Node, xmlDocument } from './xml.ts';
 
@@ -37,7 +37,7 @@ export interface Listing {
 export function listRequestOf({ query }: ObjectRequest): ListRequest {
   const isV2 = query.get('list-type') === '2';
   const said = query.get('max-keys') ?? String(keysMax);
-  if (!/^\d{1,9}$/.test(said)) throw refusals.invalidArgument('max-keys is a number');
+  if (!/^\d{1,9}$/.test(said)) throw s3Refusals.invalidArgument('max-keys is a number');
   const token = query.get('continuation-token');
   const after = isV2 ? (token === undefined ? query.get('start-after') : openToken(token)) : query.get('marker');
   return {
@@ -49,26 +49,26 @@ export function listRequestOf({ query }: ObjectRequest): ListRequest {
   };
 }
 
-export function listObjects(exchange: Exchange): Promise<Reply> {
-  const asked = listRequestOf(exchange.request);
+export function listObjects(exchange: S3Exchange): Promise<S3Reply> {
+  const listRequest = listRequestOf(exchange.request);
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'ListObjects');
-    await asking.bucket();
-    const listing = await list(asking, exchange.request.bucket, asked);
+    const objectReader = new ObjectReader(exchange, invocation, 'ListObjects');
+    await objectReader.bucket();
+    const listing = await list(objectReader, exchange.request.bucket, listRequest);
     invocation.describe({ rowCount: listing.objects.length + listing.prefixes.length });
-    return { ...listReply(exchange.request, asked, listing), overtaken: asking.overtaken };
+    return { ...listReply(exchange.request, listRequest, listing), overtaken: objectReader.overtaken };
   });
 }
 
-async function list(asking: ObjectReader, bucket: string, asked: ListRequest): Promise<Listing> {
-  const collector = new Collector(asked);
-  const { path } = asking.invocation.caller;
+async function list(objectReader: ObjectReader, bucket: string, listRequest: ListRequest): Promise<Listing> {
+  const collector = new Collector(listRequest);
+  const { path } = objectReader.invocation.caller;
   let after = collector.startsAfter;
   for (let asks = 0; !collector.isFull && asks < asksMax; asks++) {
-    const most = asked.delimiter === '' ? asked.max + 1 : keysMax;
+    const most = listRequest.delimiter === '' ? listRequest.max + 1 : keysMax;
     const sql = `SELECT key, size, content_hash, system_from, namespace_path FROM ${objectType}
       WHERE bucket = $1 AND key >= $2 AND key > $3 AND STARTS_WITH(key, $2) ORDER BY key, namespace_path LIMIT ${most}`;
-    const rows = await asking.ask(sql, [bucket, asked.prefix, after]);
+    const rows = await objectReader.ask(sql, [bucket, listRequest.prefix, after]);
     const skipped = collector.take(preferOwn(rows, path));
     if (rows.length < most) return collector.listing(false);
     after = skipped ?? (rows.at(-1)!['key'] as string);
@@ -77,8 +77,8 @@ async function list(asking: ObjectReader, bucket: string, asked: ListRequest): P
 }
 
 /** Each key once: where several organisations have it, by the caller's own row, else by the first. */
-function preferOwn(rows: readonly Row[], path: string | null): ListedObject[] {
-  const byKey = new Map<string, Row>();
+function preferOwn(rows: readonly VerbRow[], path: string | null): ListedObject[] {
+  const byKey = new Map<string, VerbRow>();
   for (const row of rows) {
     const key = row['key'] as string;
     if (!byKey.has(key) || row['namespace_path'] === path) byKey.set(key, row);
@@ -95,19 +95,19 @@ function preferOwn(rows: readonly Row[], path: string | null): ListedObject[] {
 export const lastOf = (prefix: string): string => `${prefix}\u{10ffff}`;
 
 export class Collector {
-  readonly #asked: ListRequest;
+  readonly #listRequest: ListRequest;
   readonly #objects: ListedObject[] = [];
   readonly #prefixes: string[] = [];
   #last = '';
   #more = false;
 
-  constructor(asked: ListRequest) {
-    this.#asked = asked;
+  constructor(listRequest: ListRequest) {
+    this.#listRequest = listRequest;
   }
 
   /** Keys up to here are of no page that follows. */
   get startsAfter(): string {
-    const { after, delimiter, prefix } = this.#asked;
+    const { after, delimiter, prefix } = this.#listRequest;
     const isPrefix = delimiter !== '' && after.endsWith(delimiter) && after.length > prefix.length;
     return isPrefix ? lastOf(after) : after;
   }
@@ -118,7 +118,7 @@ export class Collector {
 
   /** Takes keys in their order; where the last of them fell under a prefix, where the keys behind it begin. */
   take(objects: Iterable<ListedObject>): string | null {
-    const { prefix, delimiter, max } = this.#asked;
+    const { prefix, delimiter, max } = this.#listRequest;
     let skipped: string | null = null;
     for (const object of objects) {
       const at = delimiter === '' ? -1 : object.key.indexOf(delimiter, prefix.length);
@@ -151,26 +151,26 @@ export class Collector {
   }
 }
 
-export function listReply(request: ObjectRequest, asked: ListRequest, { objects, prefixes, next }: Listing): Reply {
+export function listReply(request: ObjectRequest, listRequest: ListRequest, { objects, prefixes, next }: Listing): S3Reply {
   const { query, bucket } = request;
   const coded = codedBy(request);
   const token = query.get('continuation-token');
-  const place: (readonly [string, Node])[] = asked.isV2
+  const pagingMembers: (readonly [string, Node])[] = listRequest.isV2
     ? [
         ...optional('StartAfter', query.has('start-after') ? coded(query.get('start-after')!) : undefined),
         ...optional('ContinuationToken', token),
         ...optional('NextContinuationToken', next === null ? undefined : sealedToken(next)),
         ['KeyCount', objects.length + prefixes.length],
       ]
-    : [['Marker', coded(asked.after)], ...optional('NextMarker', next === null ? undefined : coded(next))];
+    : [['Marker', coded(listRequest.after)], ...optional('NextMarker', next === null ? undefined : coded(next))];
   const document = xmlDocument('ListBucketResult', [
     ['Name', bucket],
-    ['Prefix', coded(asked.prefix)],
-    ...optional('Delimiter', asked.delimiter === '' ? undefined : coded(asked.delimiter)),
-    ['MaxKeys', asked.max],
+    ['Prefix', coded(listRequest.prefix)],
+    ...optional('Delimiter', listRequest.delimiter === '' ? undefined : coded(listRequest.delimiter)),
+    ['MaxKeys', listRequest.max],
     ...optional('EncodingType', query.get('encoding-type')),
     ['IsTruncated', next !== null],
-    ...place,
+    ...pagingMembers,
     ...objects.map(
       ({ key, size, hash, modifiedMs }) =>
         [
@@ -192,7 +192,7 @@ export function listReply(request: ObjectRequest, asked: ListRequest, { objects,
 /** How keys are written in a listing. */
 export function codedBy({ query }: ObjectRequest): (text: string) => string {
   const encoding = query.get('encoding-type');
-  if (encoding !== undefined && encoding !== 'url') throw refusals.invalidArgument('encoding-type knows one value: url');
+  if (encoding !== undefined && encoding !== 'url') throw s3Refusals.invalidArgument('encoding-type knows one value: url');
   return (text) => (encoding === undefined ? text : encodeURIComponent(text).replaceAll('%2F', '/'));
 }
 
@@ -203,6 +203,6 @@ export const optional = (name: string, value: string | undefined): (readonly [st
 const sealedToken = (last: string): string => Buffer.from(last).toString('base64url');
 
 function openToken(token: string): string {
-  if (!/^[A-Za-z0-9_-]+$/.test(token)) throw refusals.invalidArgument('the continuation token is not one that a listing gave');
+  if (!/^[A-Za-z0-9_-]+$/.test(token)) throw s3Refusals.invalidArgument('the continuation token is not one that a listing gave');
   return Buffer.from(token, 'base64url').toString();
 }

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { checksumHeader, checksumNamed, checksumOf } from './checksums.ts';
-import type { Exchange } from './exchange.ts';
+import type { S3Exchange } from './exchange.ts';
 import { unknownChecksum } from './incoming-body.ts';
 import { codedBy, optional } from './list-objects.ts';
 import { ObjectReader, bodyOf, bodyColumns, cellsOf, objectKey, objectType, quotedTag } from './object-rows.ts';
@@ -20,8 +20,8 @@ import {
   streamToBlob,
   writeAll,
 } from './put-object.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
-import { type Reply, xmlReply } from './reply.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
+import { type S3Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
 import type { Completion, Upload, UploadChecksum, UploadedPart } from './open-uploads.ts';
 import { memberText, type Node, xmlDocument, xmlMembers } from './xml.ts';
@@ -32,16 +32,16 @@ const partBytesMax = 5 * 2 ** 30;
 const documentBytesMax = 4 << 20;
 const listedMax = 1_000;
 
-export async function createUpload(exchange: Exchange): Promise<Reply> {
+export async function createUpload(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   const { bucket, key } = request;
   refuseEncryption(request);
   const facts = factsOf(request);
   const checksum = checksumStated(request);
   const upload = await exchange.invoke('ingest', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'CreateMultipartUpload');
-    await asking.bucketOfObject();
-    await rehearsePut(asking, { facts, when: null, sync, method: 'CreateMultipartUpload' }, null);
+    const objectReader = new ObjectReader(exchange, invocation, 'CreateMultipartUpload');
+    await objectReader.bucketOfObject();
+    await rehearsePut(objectReader, { facts, when: null, sync, method: 'CreateMultipartUpload' }, null);
     return parts.uploads.begin(exchange.caller, { bucket, key, facts, checksum });
   });
   const document = xmlDocument('InitiateMultipartUploadResult', [
@@ -61,7 +61,7 @@ export function checksumStated({ header }: ObjectRequest): UploadChecksum | null
   const algorithm = header('x-amz-checksum-algorithm');
   const type = header(checksumType)?.toUpperCase() ?? null;
   if (algorithm === null) {
-    if (type !== null) throw refusals.invalidRequest(`${checksumType} goes with x-amz-checksum-algorithm`);
+    if (type !== null) throw s3Refusals.invalidRequest(`${checksumType} goes with x-amz-checksum-algorithm`);
     return null;
   }
   const named = checksumNamed(algorithm) ?? unknownChecksum(algorithm);
@@ -69,10 +69,10 @@ export function checksumStated({ header }: ObjectRequest): UploadChecksum | null
   const stated = type ?? (isNvme ? 'FULL_OBJECT' : 'COMPOSITE');
   const isCyclic = named.startsWith('crc');
   if ((stated === 'COMPOSITE' && !isNvme) || (stated === 'FULL_OBJECT' && isCyclic)) return { algorithm: named, type: stated };
-  throw refusals.invalidRequest(`a checksum ${algorithm} over parts is not of the type ${type}`);
+  throw s3Refusals.invalidRequest(`a checksum ${algorithm} over parts is not of the type ${type}`);
 }
 
-function uploadOf(exchange: Exchange): Upload {
+function uploadOf(exchange: S3Exchange): Upload {
   const { bucket, key, query } = exchange.request;
   return exchange.parts.uploads.get(exchange.caller, query.get('uploadId')!, bucket, key);
 }
@@ -80,11 +80,11 @@ function uploadOf(exchange: Exchange): Upload {
 function partNumberOf({ query }: ObjectRequest): number {
   const said = query.get('partNumber') ?? '';
   const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
-  if (number < 1 || number > partsMax) throw refusals.invalidArgument(`partNumber is a number from 1 to ${partsMax}`);
+  if (number < 1 || number > partsMax) throw s3Refusals.invalidArgument(`partNumber is a number from 1 to ${partsMax}`);
   return number;
 }
 
-export async function uploadPart(exchange: Exchange): Promise<Reply> {
+export async function uploadPart(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   const number = partNumberOf(request);
   const checksum = uploadOf(exchange).checksum?.algorithm ?? null;
@@ -93,8 +93,8 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
   await exchange.invoke('ingest', async (invocation) => {
     invocation.describe({ objectType, rowCount: 0 });
     const upload = uploadOf(exchange);
-    const asking = new ObjectReader(exchange, invocation, 'UploadPart');
-    await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPart' }, null);
+    const objectReader = new ObjectReader(exchange, invocation, 'UploadPart');
+    await rehearsePut(objectReader, { facts: upload.facts, when: null, sync, method: 'UploadPart' }, null);
     const arrived = parts.uploads.expect(upload, number, incoming.length);
     try {
       const part = await writeAll(await invocation.bodies().part(objectType, incoming.length), incoming.read());
@@ -110,31 +110,31 @@ export async function uploadPart(exchange: Exchange): Promise<Reply> {
   };
 }
 
-const nowMs = ({ parts }: Exchange): number => Number(parts.clock.now() / 1_000_000n);
+const nowMs = ({ parts }: S3Exchange): number => Number(parts.clock.now() / 1_000_000n);
 
 /** UploadPartCopy: a part that is an object, or a range of one. */
-export async function copyPart(exchange: Exchange): Promise<Reply> {
+export async function copyPart(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   const number = partNumberOf(request);
   const source = sourceOf(request);
   const copied = await exchange.invoke('ingest', async (invocation) => {
     const upload = uploadOf(exchange);
-    const asking = new ObjectReader(exchange, invocation, 'UploadPartCopy');
-    await asking.bucketOfObject();
-    const row = await asking.object(bodyColumns, source.bucket, source.key, source.versionId);
-    if (row === null) throw refusals.noSuchKey();
+    const objectReader = new ObjectReader(exchange, invocation, 'UploadPartCopy');
+    await objectReader.bucketOfObject();
+    const row = await objectReader.object(bodyColumns, source.bucket, source.key, source.versionId);
+    if (row === null) throw s3Refusals.noSuchKey();
     checkSource(request, row);
-    const shown = bodyOf(asking, row, objectKey(source.bucket, source.key));
-    const { from, to } = copiedRange(request, shown.stored?.size ?? shown.content!.length);
+    const shownParts = bodyOf(objectReader, row, objectKey(source.bucket, source.key));
+    const { from, to } = copiedRange(request, shownParts.stored?.size ?? shownParts.content!.length);
     const computedFrom = ['body', 'body_as'];
-    await rehearsePut(asking, { facts: upload.facts, when: null, sync, method: 'UploadPartCopy', computedFrom }, null);
+    await rehearsePut(objectReader, { facts: upload.facts, when: null, sync, method: 'UploadPartCopy', computedFrom }, null);
     const arrived = parts.uploads.expect(upload, number, to - from);
-    const reader = shown.stored && (await invocation.bodies().open(shown.stored));
+    const reader = shownParts.stored && (await invocation.bodies().open(shownParts.stored));
     try {
       const hash = createHash('sha256');
       const checksum = upload.checksum && checksumOf(upload.checksum.algorithm);
       const content = async function* (): AsyncGenerator<Uint8Array, void> {
-        for await (const piece of reader?.read(from, to) ?? [shown.content!.subarray(from, to)]) {
+        for await (const piece of reader?.read(from, to) ?? [shownParts.content!.subarray(from, to)]) {
           hash.update(piece);
           checksum?.update(piece);
           yield piece;
@@ -166,7 +166,7 @@ export function copiedRange({ header }: ObjectRequest, size: number): { readonly
   const match = /^bytes=(\d{1,15})-(\d{1,15})$/.exec(said.trim());
   const [from, last] = match === null ? [1, 0] : [Number(match[1]), Number(match[2])];
   if (from > last || last >= size)
-    throw refusals.invalidArgument(`x-amz-copy-source-range is bytes=<first>-<last> within the ${size} bytes of the source`);
+    throw s3Refusals.invalidArgument(`x-amz-copy-source-range is bytes=<first>-<last> within the ${size} bytes of the source`);
   return { from, to: last + 1 };
 }
 
@@ -178,7 +178,7 @@ function checksumNodes(checksums: ReadonlyMap<string, string>): (readonly [strin
 const elementOf = (header: string): string =>
   header === checksumType ? 'ChecksumType' : `Checksum${header.slice('x-amz-checksum-'.length).toUpperCase()}`;
 
-export async function completeUpload(exchange: Exchange): Promise<Reply> {
+export async function completeUpload(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts } = exchange;
   const { bucket, key, query } = request;
   const document = (await exchange.incoming({ statesOwn: false }).collect(documentBytesMax)).toString('utf8');
@@ -186,14 +186,14 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
   const names = JSON.stringify(named.map(({ number, tag }) => [number, tag]));
   const complete = (): Promise<Completion> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'CompleteMultipartUpload');
-      await asking.bucketOfObject();
+      const objectReader = new ObjectReader(exchange, invocation, 'CompleteMultipartUpload');
+      await objectReader.bucketOfObject();
       const before = await parts.uploads.findCompletion(exchange.caller, query.get('uploadId')!, bucket, key);
       if (before === null) {
         const upload = uploadOf(exchange);
-        return parts.uploads.complete(upload, names, () => completeParts(exchange, asking, upload, named));
+        return parts.uploads.complete(upload, names, () => completeParts(exchange, objectReader, upload, named));
       }
-      if (before.named !== names) throw refusals.invalidPart('the upload was completed with other parts');
+      if (before.named !== names) throw s3Refusals.invalidPart('the upload was completed with other parts');
       return before;
     });
   const { version, sha256, checksums } = await parts.traffic.writing(exchange.caller, bucket, complete);
@@ -208,8 +208,8 @@ export async function completeUpload(exchange: Exchange): Promise<Reply> {
 }
 
 async function completeParts(
-  exchange: Exchange,
-  asking: ObjectReader,
+  exchange: S3Exchange,
+  objectReader: ObjectReader,
   upload: Upload,
   named: readonly NamedPart[],
 ): Promise<Omit<Completion, 'named'>> {
@@ -217,8 +217,8 @@ async function completeParts(
   const chosen = chosenParts(upload, named);
   const size = chosen.reduce((sum, { part }) => sum + part.size, 0);
   const said = request.header('x-amz-mp-object-size');
-  if (said !== null && said !== String(size)) throw refusals.invalidRequest(`x-amz-mp-object-size is not ${size}`);
-  const when = await conditionOf(exchange, asking);
+  if (said !== null && said !== String(size)) throw s3Refusals.invalidRequest(`x-amz-mp-object-size is not ${size}`);
+  const when = await conditionOf(exchange, objectReader);
   const row: Omit<PutRow, 'cells'> = {
     facts: upload.facts,
     when,
@@ -226,15 +226,15 @@ async function completeParts(
     method: 'CompleteMultipartUpload',
     ...(upload.isCopied && { computedFrom: ['body', 'body_as'] }),
   };
-  await rehearsePut(asking, row, size);
+  await rehearsePut(objectReader, row, size);
   try {
     const whole = upload.checksum?.type === 'FULL_OBJECT' ? checksumOf(upload.checksum.algorithm) : null;
     const content = readAll(chosen, (piece) => whole?.update(piece));
     const pk = objectKey(request.bucket, request.key);
     const isInline = size < inlineMax(exchange);
-    const cells = isInline ? await inMemory(content) : await streamToBlob(asking.invocation, size, content, pk, 'parts');
+    const cells = isInline ? await inMemory(content) : await streamToBlob(objectReader.invocation, size, content, pk, 'parts');
     const checksums = checksumsOf(exchange, upload, chosen, whole?.value() ?? null);
-    const version = await putRow(asking, { ...row, facts: withChecksums(upload.facts, checksums), cells });
+    const version = await putRow(objectReader, { ...row, facts: withChecksums(upload.facts, checksums), cells });
     return { version, sha256: cells.sha256, checksums };
   } catch (error) {
     for (const { part } of chosen) part.count(true);
@@ -244,7 +244,7 @@ async function completeParts(
 
 /** The checksum that the upload was begun with. Throws BadDigest where the client states another. */
 function checksumsOf(
-  { request }: Exchange,
+  { request }: S3Exchange,
   { checksum }: Upload,
   chosen: readonly UploadedPart[],
   whole: string | null,
@@ -258,7 +258,7 @@ function checksumsOf(
     for (const { checksums } of chosen) composite.update(Buffer.from(checksums.get(header)!, 'base64'));
     value = `${composite.value()}-${chosen.length}`;
   }
-  if (said !== null && said !== value) throw refusals.badDigest(header);
+  if (said !== null && said !== value) throw s3Refusals.badDigest(header);
   return new Map([
     [header, value],
     [checksumType, checksum.type],
@@ -297,10 +297,10 @@ export function namedParts(document: string): NamedPart[] {
   const otherwise = `1 to ${partsMax} parts are named`;
   const members = xmlMembers(document, 'CompleteMultipartUpload', { element: 'Part', most: partsMax, otherwise });
   const listed = (members['Part'] ?? []) as readonly unknown[];
-  if (listed.length === 0 || listed.length > partsMax) throw refusals.malformedXml(otherwise);
+  if (listed.length === 0 || listed.length > partsMax) throw s3Refusals.malformedXml(otherwise);
   let last = 0;
   return listed.map((each) => {
-    if (typeof each !== 'object' || each === null) throw refusals.malformedXml('<Part> names a <PartNumber> and an <ETag>');
+    if (typeof each !== 'object' || each === null) throw s3Refusals.malformedXml('<Part> names a <PartNumber> and an <ETag>');
     const named = each as Readonly<Record<string, unknown>>;
     const said = memberText(named, 'PartNumber')?.trim() ?? '';
     const number = /^\d{1,5}$/.test(said) ? Number(said) : 0;
@@ -314,10 +314,11 @@ export function namedParts(document: string): NamedPart[] {
 function chosenParts(upload: Upload, named: readonly NamedPart[]): UploadedPart[] {
   return named.map(({ number, tag, members }, i) => {
     const part = upload.parts.get(number);
-    if (part === undefined || part.sha256 !== tag) throw refusals.invalidPart(`part ${number} does not match an uploaded part`);
+    if (part === undefined || part.sha256 !== tag) throw s3Refusals.invalidPart(`part ${number} does not match an uploaded part`);
     for (const [header, value] of part.checksums) {
       const stated = memberText(members, elementOf(header));
-      if (stated !== null && stated.trim() !== value) throw refusals.invalidPart(`the checksum of part ${number} does not match`);
+      if (stated !== null && stated.trim() !== value)
+        throw s3Refusals.invalidPart(`the checksum of part ${number} does not match`);
     }
     if (part.part.size < partBytesMin && i < named.length - 1)
       throw new ObjectRefusal('EntityTooSmall', 400, 'REL_INVALID', `every part but the last has at least ${partBytesMin} bytes`);
@@ -325,7 +326,7 @@ function chosenParts(upload: Upload, named: readonly NamedPart[]): UploadedPart[
   });
 }
 
-export async function abortUpload(exchange: Exchange): Promise<Reply> {
+export async function abortUpload(exchange: S3Exchange): Promise<S3Reply> {
   await exchange.invoke('ingest', async (invocation) => {
     new ObjectReader(exchange, invocation, 'AbortMultipartUpload').look();
     invocation.describe({ objectType, rowCount: 0 });
@@ -334,7 +335,7 @@ export async function abortUpload(exchange: Exchange): Promise<Reply> {
   return { status: 204, headers: {} };
 }
 
-export function listParts(exchange: Exchange): Promise<Reply> {
+export function listParts(exchange: S3Exchange): Promise<S3Reply> {
   const { bucket, key, query } = exchange.request;
   const after = countOf(exchange.request, 'part-number-marker', 0);
   const max = Math.min(listedMax, countOf(exchange.request, 'max-parts', listedMax));
@@ -343,17 +344,17 @@ export function listParts(exchange: Exchange): Promise<Reply> {
     const upload = exchange.parts.uploads.get(exchange.caller, query.get('uploadId')!, bucket, key);
     invocation.describe({ objectType, rowCount: 0, costUnits: 0 });
     const all = [...upload.parts].filter(([number]) => number > after).sort(([a], [b]) => a - b);
-    const shown = all.slice(0, max);
+    const shownParts = all.slice(0, max);
     const document = xmlDocument('ListPartsResult', [
       ['Bucket', bucket],
       ['Key', key],
       ['UploadId', upload.id],
       ['PartNumberMarker', after],
-      ['NextPartNumberMarker', shown.at(-1)?.[0] ?? after],
+      ['NextPartNumberMarker', shownParts.at(-1)?.[0] ?? after],
       ['MaxParts', max],
-      ['IsTruncated', shown.length < all.length],
+      ['IsTruncated', shownParts.length < all.length],
       ...checksumOfUpload(upload),
-      ...shown.map(
+      ...shownParts.map(
         ([number, { part, sha256, checksums, atMs }]) =>
           [
             'Part',
@@ -373,7 +374,7 @@ export function listParts(exchange: Exchange): Promise<Reply> {
 
 function countOf({ query }: ObjectRequest, name: string, otherwise: number): number {
   const said = query.get(name) ?? String(otherwise);
-  if (!/^\d{1,9}$/.test(said)) throw refusals.invalidArgument(`${name} is a number`);
+  if (!/^\d{1,9}$/.test(said)) throw s3Refusals.invalidArgument(`${name} is a number`);
   return Number(said);
 }
 
@@ -386,7 +387,7 @@ const checksumOfUpload = ({ checksum }: Upload): (readonly [string, Node])[] =>
       ];
 
 /** ListMultipartUploads: the caller's own that go on, by key, those of one key in the order in which they were begun. */
-export function listUploads(exchange: Exchange): Promise<Reply> {
+export function listUploads(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts } = exchange;
   const { bucket, query } = request;
   const [prefix, delimiter] = [query.get('prefix') ?? '', query.get('delimiter') ?? ''];
@@ -401,7 +402,7 @@ export function listUploads(exchange: Exchange): Promise<Reply> {
       .sort((a, b) => (a.key === b.key ? a.begunMs - b.begunMs : a.key < b.key ? -1 : 1));
     const begin = all.findIndex(({ key, id }) => key === afterKey && id === afterId);
     const left = all.filter(({ key }, i) => key > afterKey || (key === afterKey && begin >= 0 && i > begin));
-    const shown: Upload[] = [];
+    const shownParts: Upload[] = [];
     const prefixes = new Set<string>();
     let last: Upload | null = null;
     let isTruncated = false;
@@ -409,10 +410,10 @@ export function listUploads(exchange: Exchange): Promise<Reply> {
       const at = delimiter === '' ? -1 : upload.key.indexOf(delimiter, prefix.length);
       const common = at < 0 ? null : upload.key.slice(0, at + delimiter.length);
       if (common !== null && (prefixes.has(common) || afterKey.startsWith(common))) continue;
-      isTruncated = shown.length + prefixes.size >= max;
+      isTruncated = shownParts.length + prefixes.size >= max;
       if (isTruncated) break;
       last = upload;
-      if (common === null) shown.push(upload);
+      if (common === null) shownParts.push(upload);
       else prefixes.add(common);
     }
     invocation.describe({ objectType, rowCount: 0 });
@@ -435,7 +436,7 @@ export function listUploads(exchange: Exchange): Promise<Reply> {
       ...optional('EncodingType', query.get('encoding-type')),
       ['MaxUploads', max],
       ['IsTruncated', isTruncated],
-      ...shown.map(
+      ...shownParts.map(
         (upload) =>
           [
             'Upload',

@@ -1,5 +1,5 @@
 /** The metadata of an object beside its body: in headers of a request, in cells of its row, in headers of an answer. */
-import { type Row, textOf } from '../verbs/verb-rows.ts';
+import { type VerbRow, textOf } from '../verbs/verb-rows.ts';
 import { ObjectRefusal } from './errors.ts';
 import type { ObjectRequest } from './request-path.ts';
 
@@ -80,12 +80,12 @@ function metadataText(latin1: string): string {
   }
 }
 
-export function factsOfRow(row: Row): ObjectMetadata {
+export function factsOfRow(row: VerbRow): ObjectMetadata {
   return { contentType: textOf(row['content_type']), metadata: texts(row['metadata']), headers: texts(row['headers']) };
 }
 
 /** Text members of a JSON cell; none of a masked or malformed one. */
-function texts(cell: Row[string] | undefined): Record<string, string> {
+function texts(cell: VerbRow[string] | undefined): Record<string, string> {
   if (typeof cell !== 'string') return {};
   try {
     const value: unknown = JSON.parse(cell);

@@ -11,9 +11,9 @@ import type { Cell, ColumnType } from '../../log/values/value.ts';
 import type { QuerySeries } from '../../planner/planner-contract.ts';
 import type { DefaultTime, Literal } from '../../planner/syntax/statement.ts';
 import type { Outcome } from '../../projections/command.ts';
-import { type Row, rowsOf, textOf } from '../verbs/verb-rows.ts';
-import type { Exchange } from './exchange.ts';
-import { refusals } from './errors.ts';
+import { type VerbRow, rowsOf, textOf } from '../verbs/verb-rows.ts';
+import type { S3Exchange } from './exchange.ts';
+import { s3Refusals } from './errors.ts';
 
 export const objectType = 'ObjectStoreObject';
 export const bucketType = 'ObjectStoreBucket';
@@ -27,10 +27,10 @@ const lookupUnits = 0.01;
 /** Questions of one request, on one snapshot, recorded as the operation. */
 export class ObjectReader {
   readonly invocation: Invocation;
-  readonly #exchange: Exchange;
+  readonly #exchange: S3Exchange;
   readonly #session: QuerySeries;
 
-  constructor(exchange: Exchange, invocation: Invocation, operation: string) {
+  constructor(exchange: S3Exchange, invocation: Invocation, operation: string) {
     const { bucket, key } = exchange.request;
     this.invocation = invocation;
     this.#exchange = exchange;
@@ -39,7 +39,7 @@ export class ObjectReader {
     this.#session = exchange.parts.planner.querySeries(invocation, verb);
   }
 
-  get request(): Exchange['request'] {
+  get request(): S3Exchange['request'] {
     return this.#exchange.request;
   }
 
@@ -54,7 +54,7 @@ export class ObjectReader {
 
   readonly overtaken = (): boolean => this.#session.overtaken();
 
-  async ask(sql: string, parameters: readonly Literal[], time: DefaultTime = this.#exchange.time): Promise<Row[]> {
+  async ask(sql: string, parameters: readonly Literal[], time: DefaultTime = this.#exchange.time): Promise<VerbRow[]> {
     const { signal, request } = this.#exchange;
     const purpose = request.header('x-service-purpose');
     const options = { time, dialect: 'wide', queriesOnly: true, purpose, signal } as const;
@@ -62,7 +62,7 @@ export class ObjectReader {
   }
 
   /** The row of a key: where the caller sees several organisations' rows, its own, else the first. */
-  async byKey(columns: string, type: string, key: string, version: bigint | null = null): Promise<Row | null> {
+  async byKey(columns: string, type: string, key: string, version: bigint | null = null): Promise<VerbRow | null> {
     const which = version === null ? '' : ' AND system_from = $2';
     const all = columns === '*' ? '*' : `${columns}, system_from, namespace_path`;
     const sql = `SELECT ${all} FROM ${type} WHERE _pk = $1${which} ORDER BY namespace_path`;
@@ -73,10 +73,10 @@ export class ObjectReader {
   }
 
   /** Throws NoSuchBucket; `own`: also where it is of an organisation below, for that is read and not written. */
-  async bucket(own = false): Promise<Row> {
+  async bucket(own = false): Promise<VerbRow> {
     const { bucket } = this.#exchange.request;
     const row = await this.byKey('name', bucketType, bucket);
-    if (row === null || (own && row['namespace_path'] !== this.invocation.caller.path)) throw refusals.noSuchBucket(bucket);
+    if (row === null || (own && row['namespace_path'] !== this.invocation.caller.path)) throw s3Refusals.noSuchBucket(bucket);
     return row;
   }
 
@@ -90,12 +90,12 @@ export class ObjectReader {
   }
 
   /** An object, or one version of it. Throws NoSuchVersion for a version that is not there; null where there is no object. */
-  async object(columns: string, bucket: string, key: string, versionId: string | undefined): Promise<Row | null> {
+  async object(columns: string, bucket: string, key: string, versionId: string | undefined): Promise<VerbRow | null> {
     const pk = objectKey(bucket, key);
     if (versionId === undefined) return this.byKey(columns, objectType, pk);
-    if (!/^\d{1,19}$/.test(versionId) || BigInt(versionId) > 9_223_372_036_854_775_807n) throw refusals.noSuchVersion();
+    if (!/^\d{1,19}$/.test(versionId) || BigInt(versionId) > 9_223_372_036_854_775_807n) throw s3Refusals.noSuchVersion();
     const row = await this.byKey(columns, objectType, pk, BigInt(versionId));
-    if (row === null) throw refusals.noSuchVersion();
+    if (row === null) throw s3Refusals.noSuchVersion();
     return row;
   }
 }
@@ -144,7 +144,7 @@ export const bodyColumns = 'body, body_as, size, content_hash';
  * Throws AccessDenied where the caller sees the body masked: a mask's rendering is no object. Where some cells are masked, the
  * others still match their hash.
  */
-export function bodyOf({ snapshot, invocation }: ObjectReader, row: Row, pk: string): ShownBody {
+export function bodyOf({ snapshot, invocation }: ObjectReader, row: VerbRow, pk: string): ShownBody {
   const body = textOf(row['body']) ?? '';
   const mayBeMasked = snapshot.masksOf(objectType).has('body');
   if (row['body_as'] === 'blob') {
@@ -159,7 +159,7 @@ export function bodyOf({ snapshot, invocation }: ObjectReader, row: Row, pk: str
   return { content };
 }
 
-const maskedError = (): ServiceError => refusals.accessDenied('the body of the object is masked');
+const maskedError = (): ServiceError => s3Refusals.accessDenied('the body of the object is masked');
 
 export const hexHash = (content: Uint8Array): string => createHash('sha256').update(content).digest('hex');
 
@@ -171,4 +171,4 @@ export function requireAccepted(outcome: Pick<Outcome, 'errors' | 'systemFrom'>)
 }
 
 export const quotedTag = (hash: string): string => `"${hash}"`;
-export const instantMs = (row: Row): number => Number((row['system_from'] as bigint) / 1_000_000n);
+export const instantMs = (row: VerbRow): number => Number((row['system_from'] as bigint) / 1_000_000n);

@@ -8,7 +8,7 @@ import type { Part } from '../../governance/writing/large-bodies.ts';
 import type { ChecksumName } from './checksums.ts';
 import type { ObjectMetadata } from './object-metadata.ts';
 import { objectBytesMax, tooLarge } from './object-size.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
 
 export interface UploadedPart {
   readonly part: Part;
@@ -93,7 +93,7 @@ export class OpenUploads {
   /** Throws NoSuchUpload for an upload of another caller or key, and for one that takes no more parts. */
   get(caller: Caller, id: string, bucket: string, key: string): Upload {
     const upload = this.#uploads.get(id);
-    if (upload === undefined || upload.ending !== null || !isOf(upload, caller, bucket, key)) throw refusals.noSuchUpload();
+    if (upload === undefined || upload.ending !== null || !isOf(upload, caller, bucket, key)) throw s3Refusals.noSuchUpload();
     upload.lastMs = this.#clock.monotonicMs();
     return upload;
   }
@@ -124,7 +124,7 @@ export class OpenUploads {
   async put(upload: Upload, number: number, part: UploadedPart): Promise<void> {
     if (upload.ending !== null) {
       await part.part.drop();
-      throw refusals.noSuchUpload();
+      throw s3Refusals.noSuchUpload();
     }
     const before = upload.parts.get(number);
     upload.parts.set(number, part);

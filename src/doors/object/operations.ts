@@ -5,7 +5,7 @@ import { deleteObject, deleteObjects } from './delete-objects.ts';
 import { getObject, getObjectTagging } from './get-object.ts';
 import { listObjects } from './list-objects.ts';
 import { abortUpload, completeUpload, copyPart, createUpload, listParts, listUploads, uploadPart } from './multipart-upload.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
 import type { Operation } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
 import { typesBucket } from './object-metadata.ts';
@@ -47,11 +47,11 @@ const subresources = [
 export function operationOf(request: ObjectRequest): Operation {
   const { method, bucket, key, query } = request;
   const asked = subresources.find((name) => query.has(name) && !isAnswered(request, name));
-  if (asked !== undefined) throw refusals.notImplemented(`?${asked}`);
+  if (asked !== undefined) throw s3Refusals.notImplemented(`?${asked}`);
   if (bucket === '') return only(method, { GET: listBuckets });
   if (bucket === typesBucket) {
-    if (key !== '') return only(method, { GET: getRow, HEAD: getRow }, refusals.readOnly);
-    return only(method, { GET: query.has('location') ? getLocation : listRows, HEAD: headBucket }, refusals.readOnly);
+    if (key !== '') return only(method, { GET: getRow, HEAD: getRow }, s3Refusals.readOnly);
+    return only(method, { GET: query.has('location') ? getLocation : listRows, HEAD: headBucket }, s3Refusals.readOnly);
   }
   return key === '' ? ofBucket(request) : ofObject(request);
 }

@@ -1,8 +1,8 @@
-/** Conditions and ranges of reads, as RFC 9110 and S3 have them. */
-import { ObjectRefusal, refusals } from './errors.ts';
+/** Preconditions and ranges of S3 reads: If-Match, If-None-Match, If-Modified-Since, Range. Source: RFC 9110. */
+import { ObjectRefusal, s3Refusals } from './errors.ts';
 import type { ObjectRequest } from './request-path.ts';
 
-export interface Stands {
+export interface ObjectState {
   readonly hash: string;
   readonly modifiedMs: number;
 }
@@ -20,18 +20,19 @@ export function etagMatches(list: string, hash: string | null): boolean {
 }
 
 /** Whether the client has the object already. Throws PreconditionFailed. */
-export function isKnown({ header }: ObjectRequest, { hash, modifiedMs }: Stands): boolean {
+export function isKnown({ header }: ObjectRequest, { hash, modifiedMs }: ObjectState): boolean {
   const seconds = Math.floor(modifiedMs / 1000) * 1000;
   const match = header('if-match');
   if (match !== null) {
-    if (!etagMatches(match, hash)) throw refusals.preconditionFailed('If-Match');
-  } else if (seconds > Date.parse(header('if-unmodified-since') ?? '')) throw refusals.preconditionFailed('If-Unmodified-Since');
+    if (!etagMatches(match, hash)) throw s3Refusals.preconditionFailed('If-Match');
+  } else if (seconds > Date.parse(header('if-unmodified-since') ?? ''))
+    throw s3Refusals.preconditionFailed('If-Unmodified-Since');
   const none = header('if-none-match');
   if (none !== null) return etagMatches(none, hash);
   return seconds <= Date.parse(header('if-modified-since') ?? '');
 }
 
-export interface Span {
+export interface ByteRange {
   readonly from: number;
   readonly to: number;
 }
@@ -40,7 +41,7 @@ export interface Span {
  * Null: the whole object, as also for several ranges, for a malformed one, and where `If-Range` names an earlier version. Throws
  * InvalidRange for one behind the end.
  */
-export function spanOf({ header }: ObjectRequest, stands: Stands, size: number): Span | null {
+export function byteRangeOf({ header }: ObjectRequest, stands: ObjectState, size: number): ByteRange | null {
   const match = /^bytes=\s*(\d{0,15})-(\d{0,15})\s*$/i.exec(header('range')?.trim() ?? '');
   if (!match || !isStill(header('if-range'), stands)) return null;
   const [, first, last] = match as unknown as [string, string, string];
@@ -55,10 +56,10 @@ export function spanOf({ header }: ObjectRequest, stands: Stands, size: number):
   return { from, to: last === '' ? size : Math.min(size, Number(last) + 1) };
 }
 
-export const contentRange = ({ from, to }: Span, size: number): string => `bytes ${from}-${to - 1}/${size}`;
+export const contentRange = ({ from, to }: ByteRange, size: number): string => `bytes ${from}-${to - 1}/${size}`;
 
 /** A tag that is strong, or the very instant: RFC 9110, 13.1.5. */
-function isStill(ifRange: string | null, { hash, modifiedMs }: Stands): boolean {
+function isStill(ifRange: string | null, { hash, modifiedMs }: ObjectState): boolean {
   if (ifRange === null) return true;
   const said = ifRange.trim();
   if (said.startsWith('"')) return said === `"${hash}"`;

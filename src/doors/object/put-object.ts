@@ -4,7 +4,7 @@ import type { Invocation } from '../../governance/gate-contract.ts';
 import { tenantOf } from '../../log/values/value.ts';
 import type { Outcome, PutRows, WriteCondition } from '../../projections/command.ts';
 import { builtinTypes } from '../../projections/catalog/builtin-types.ts';
-import type { Row } from '../verbs/verb-rows.ts';
+import type { VerbRow } from '../verbs/verb-rows.ts';
 import { textOf } from '../verbs/verb-rows.ts';
 import { etagMatches } from './preconditions.ts';
 import {
@@ -17,7 +17,7 @@ import {
   withoutComposite,
   writtenHeaders,
 } from './object-metadata.ts';
-import type { Exchange } from './exchange.ts';
+import type { S3Exchange } from './exchange.ts';
 import {
   requireAccepted,
   ObjectReader,
@@ -34,15 +34,15 @@ import {
   quotedTag,
 } from './object-rows.ts';
 import { objectBytesMax, tooLarge } from './object-size.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
-import { type Reply, xmlReply } from './reply.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
+import { type S3Reply, xmlReply } from './reply.ts';
 import type { ObjectRequest } from './request-path.ts';
 import { xmlDocument } from './xml.ts';
 
 /** A row of more would be a turn of its own. */
 const inlineBytesMax = 16 << 20;
 
-export async function putObject(exchange: Exchange): Promise<Reply> {
+export async function putObject(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   refuseEncryption(request);
   const incoming = exchange.incoming();
@@ -51,13 +51,13 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
   const facts = factsOf(request);
   const put = (): Promise<bigint> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'PutObject');
-      await asking.bucketOfObject();
-      const when = await conditionOf(exchange, asking);
+      const objectReader = new ObjectReader(exchange, invocation, 'PutObject');
+      await objectReader.bucketOfObject();
+      const when = await conditionOf(exchange, objectReader);
       const row = { facts, when, sync, method: 'PutObject' };
-      if (incoming.length >= inlineMax(exchange)) await rehearsePut(asking, row, incoming.length);
+      if (incoming.length >= inlineMax(exchange)) await rehearsePut(objectReader, row, incoming.length);
       const cells = await receive(exchange, invocation, incoming, pk);
-      return putRow(asking, { ...row, facts: withChecksums(facts, ofWhole(incoming.checksums)), cells });
+      return putRow(objectReader, { ...row, facts: withChecksums(facts, ofWhole(incoming.checksums)), cells });
     });
   const version = await parts.traffic.writing(exchange.caller, request.bucket, put);
   return {
@@ -66,14 +66,14 @@ export async function putObject(exchange: Exchange): Promise<Reply> {
   };
 }
 
-export const inlineMax = ({ parts: { settings } }: Exchange): number =>
+export const inlineMax = ({ parts: { settings } }: S3Exchange): number =>
   Math.min(settings.SERVICE_OBJECT_BLOB_THRESHOLD_MB << 20, inlineBytesMax);
 
 /** Receives small bodies into memory, others into a blob. */
 async function receive(
-  exchange: Exchange,
+  exchange: S3Exchange,
   invocation: Invocation,
-  incoming: ReturnType<Exchange['incoming']>,
+  incoming: ReturnType<S3Exchange['incoming']>,
   pk: string,
 ): Promise<BodyCells> {
   if (incoming.length < inlineMax(exchange)) {
@@ -119,31 +119,31 @@ export interface PutRow {
 const ownColumns = new Set(Object.keys(builtinTypes.find(({ name }) => name === objectType)!.properties));
 
 /** Throws what refuses the row, once its body is there. */
-export async function putRow(asking: ObjectReader, row: PutRow): Promise<bigint> {
-  const outcome = await asking.invocation.submit(commandOf(asking, row, row.cells), { sync: row.sync, waits: true });
+export async function putRow(objectReader: ObjectReader, row: PutRow): Promise<bigint> {
+  const outcome = await objectReader.invocation.submit(commandOf(objectReader, row, row.cells), { sync: row.sync, waits: true });
   return acceptedPut(outcome, row.when);
 }
 
 /** Throws what refuses the row before its body is taken. `size`: null where that is not known yet either. */
-export async function rehearsePut(asking: ObjectReader, row: Omit<PutRow, 'cells'>, size: number | null): Promise<void> {
-  const command = commandOf(asking, row, { size: size ?? 0, sha256: '', body: '', as: 'blob' });
+export async function rehearsePut(objectReader: ObjectReader, row: Omit<PutRow, 'cells'>, size: number | null): Promise<void> {
+  const command = commandOf(objectReader, row, { size: size ?? 0, sha256: '', body: '', as: 'blob' });
   const unknown = new Set(['body', 'body_as', 'content_hash', 'headers', ...(size === null ? ['size'] : [])]);
-  acceptedPut({ systemFrom: 0n, ...(await asking.invocation.rehearse(command, unknown)) }, row.when);
+  acceptedPut({ systemFrom: 0n, ...(await objectReader.invocation.rehearse(command, unknown)) }, row.when);
 }
 
 function acceptedPut(outcome: Pick<Outcome, 'errors' | 'systemFrom'>, when: WriteCondition | null): bigint {
   if (outcome.errors[0]?.code === 'REL_CONFLICT' && when !== null)
-    throw refusals.preconditionFailed(when === 'absent' ? 'If-None-Match' : 'If-Match');
+    throw s3Refusals.preconditionFailed(when === 'absent' ? 'If-None-Match' : 'If-Match');
   return requireAccepted(outcome);
 }
 
 function commandOf(
-  asking: ObjectReader,
+  objectReader: ObjectReader,
   { facts, when, method, computedFrom }: Omit<PutRow, 'cells'>,
   cells: BodyCells,
 ): PutRows {
-  const { snapshot } = asking;
-  const { bucket, key } = asking.request;
+  const { snapshot } = objectReader;
+  const { bucket, key } = objectReader.request;
   const named: Record<string, readonly ['string', string]> = {};
   // Metadata of a name that the type has a column for is in that column too: a subject, or what policies look at.
   for (const [name, property] of Object.entries(snapshot.catalog.type(objectType)?.properties ?? {})) {
@@ -176,27 +176,27 @@ function commandOf(
 }
 
 /** `If-None-Match: *` and `If-Match: "<etag>"`; null where the request states neither. */
-export async function conditionOf({ request }: Exchange, asking: ObjectReader): Promise<WriteCondition | null> {
+export async function conditionOf({ request }: S3Exchange, objectReader: ObjectReader): Promise<WriteCondition | null> {
   const none = request.header('if-none-match');
   const match = request.header('if-match');
   if (none !== null && (none !== '*' || match !== null))
-    throw refusals.notImplemented('a write under another condition than If-None-Match: * or If-Match');
+    throw s3Refusals.notImplemented('a write under another condition than If-None-Match: * or If-Match');
   if (none !== null) return 'absent';
   if (match === null) return null;
   if (match === '*') return 'present';
-  const row = await asking.object('content_hash', request.bucket, request.key, undefined);
-  const own = row?.['namespace_path'] === asking.invocation.caller.path;
-  if (row === null || !own || !etagMatches(match, textOf(row['content_hash']))) throw refusals.preconditionFailed('If-Match');
+  const row = await objectReader.object('content_hash', request.bucket, request.key, undefined);
+  const own = row?.['namespace_path'] === objectReader.invocation.caller.path;
+  if (row === null || !own || !etagMatches(match, textOf(row['content_hash']))) throw s3Refusals.preconditionFailed('If-Match');
   return { unchangedSince: row['system_from'] as bigint };
 }
 
 export function refuseEncryption({ header }: ObjectRequest): void {
-  if (header('x-amz-server-side-encryption-customer-algorithm') !== null) throw refusals.notImplemented('a key of the client');
+  if (header('x-amz-server-side-encryption-customer-algorithm') !== null) throw s3Refusals.notImplemented('a key of the client');
   const asked = header('x-amz-server-side-encryption');
-  if (asked !== null && asked !== 'AES256' && asked !== 'aws:kms') throw refusals.notImplemented(`encryption by ${asked}`);
+  if (asked !== null && asked !== 'AES256' && asked !== 'aws:kms') throw s3Refusals.notImplemented(`encryption by ${asked}`);
 }
 
-export async function copyObject(exchange: Exchange): Promise<Reply> {
+export async function copyObject(exchange: S3Exchange): Promise<S3Reply> {
   const { request, parts, sync } = exchange;
   refuseEncryption(request);
   const source = sourceOf(request);
@@ -207,22 +207,22 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
     throw new ObjectRefusal('InvalidRequest', 400, 'REL_INVALID', 'copying an object onto itself needs new metadata');
   const copy = (): Promise<{ readonly version: bigint; readonly hash: string }> =>
     exchange.invoke('ingest', async (invocation) => {
-      const asking = new ObjectReader(exchange, invocation, 'CopyObject');
-      await asking.bucketOfObject();
+      const objectReader = new ObjectReader(exchange, invocation, 'CopyObject');
+      await objectReader.bucketOfObject();
       const columns = `${bodyColumns}, content_type, metadata, headers`;
-      const row = await asking.object(columns, source.bucket, source.key, source.versionId);
-      if (row === null) throw refusals.noSuchKey();
+      const row = await objectReader.object(columns, source.bucket, source.key, source.versionId);
+      if (row === null) throw s3Refusals.noSuchKey();
       checkSource(request, row);
-      const shown = bodyOf(asking, row, fromPk);
+      const shown = bodyOf(objectReader, row, fromPk);
       const from = factsOfRow(row);
       const said = directive === 'REPLACE' ? factsOf(request) : from;
       const facts = withChecksums(said, withoutComposite(from.headers));
-      const when = await conditionOf(exchange, asking);
+      const when = await conditionOf(exchange, objectReader);
       const computedFrom = ['body', 'body_as', ...(directive === 'REPLACE' ? [] : ['metadata', 'content_type', 'headers'])];
       const copied = { facts, when, sync, method: 'CopyObject', computedFrom };
-      if (shown.stored) await rehearsePut(asking, copied, shown.stored.size);
+      if (shown.stored) await rehearsePut(objectReader, copied, shown.stored.size);
       const cells = shown.stored ? await copiedBody(invocation, shown.stored, row, pk) : cellsOf(shown.content);
-      const version = await putRow(asking, { ...copied, cells });
+      const version = await putRow(objectReader, { ...copied, cells });
       return { version, hash: cells.sha256 };
     });
   const { version, hash } = await parts.traffic.writing(exchange.caller, request.bucket, copy);
@@ -237,7 +237,7 @@ export async function copyObject(exchange: Exchange): Promise<Reply> {
 async function copiedBody(
   invocation: Invocation,
   stored: Parameters<typeof blobCells>[1],
-  row: Row,
+  row: VerbRow,
   pk: string,
 ): Promise<BodyCells> {
   const bodies = invocation.bodies();
@@ -262,16 +262,16 @@ export function sourceOf(request: ObjectRequest): {
   try {
     decoded = decodeURIComponent(path);
   } catch {
-    throw refusals.invalidArgument('x-amz-copy-source is a bucket and a key in percent-encoded UTF-8');
+    throw s3Refusals.invalidArgument('x-amz-copy-source is a bucket and a key in percent-encoded UTF-8');
   }
   const match = /^\/?([^/]+)\/(.+)$/s.exec(decoded);
-  if (!match) throw refusals.invalidArgument('x-amz-copy-source names a bucket and a key');
-  if (match[1] === typesBucket) throw refusals.notImplemented('copying rows out of the bucket types');
+  if (!match) throw s3Refusals.invalidArgument('x-amz-copy-source names a bucket and a key');
+  if (match[1] === typesBucket) throw s3Refusals.notImplemented('copying rows out of the bucket types');
   const versionId = new Map(parametersOf(query)).get('versionId');
   return { bucket: match[1]!, key: match[2]!, versionId };
 }
 
-export function checkSource(request: ObjectRequest, row: Row): void {
+export function checkSource(request: ObjectRequest, row: VerbRow): void {
   const header = (name: string): string | null => request.header(`x-amz-copy-source-${name}`);
   const hash = textOf(row['content_hash']);
   const seconds = Math.floor(instantMs(row) / 1000) * 1000;
@@ -284,5 +284,5 @@ export function checkSource(request: ObjectRequest, row: Row): void {
     (none === null || !etagMatches(none, hash)) &&
     !(seconds <= since) &&
     !(seconds > until);
-  if (!holds) throw refusals.preconditionFailed('x-amz-copy-source-if-…');
+  if (!holds) throw s3Refusals.preconditionFailed('x-amz-copy-source-if-…');
 }

@@ -1,9 +1,9 @@
 /** Answers on their way to a client: whole, or as fast as it takes them, for as long as its next request would be let in. */
 import { once } from 'node:events';
 import { checkCaller, checkErased, stalledMs, watchStream } from '../shared/stream-lease.ts';
-import type { Exchange } from './exchange.ts';
+import type { S3Exchange } from './exchange.ts';
 
-export interface Reply {
+export interface S3Reply {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | StreamedBody;
@@ -17,15 +17,15 @@ export interface StreamedBody {
   close(): Promise<void>;
 }
 
-export type Operation = (exchange: Exchange) => Promise<Reply>;
+export type Operation = (exchange: S3Exchange) => Promise<S3Reply>;
 
-export const xmlReply = (document: string, headers: Readonly<Record<string, string>> = {}): Reply => ({
+export const xmlReply = (document: string, headers: Readonly<Record<string, string>> = {}): S3Reply => ({
   status: 200,
   headers: { 'content-type': 'application/xml', ...headers },
   body: document,
 });
 
-export async function sendReply(exchange: Exchange, { status, headers, body = '', overtaken = never }: Reply): Promise<void> {
+export async function sendReply(exchange: S3Exchange, { status, headers, body = '', overtaken = never }: S3Reply): Promise<void> {
   const { response, request } = exchange;
   checkErased({ overtaken });
   const streamed = typeof body === 'string' || body instanceof Uint8Array ? null : body;

@@ -4,7 +4,7 @@ import { ServiceError } from '../../errors.ts';
 import { parametersOf, type SignedRequest } from '../../governance/authentication/sigv4.ts';
 import { limits } from '../../log/values/value.ts';
 import { headerText } from '../http/request-headers.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
 
 export interface ObjectRequest {
   readonly raw: IncomingMessage;
@@ -44,7 +44,7 @@ export function requestOf(raw: IncomingMessage): ObjectRequest {
   const headers = headersOf(raw);
   const query = new Map<string, string>();
   for (const [name, value] of parametersOf(search)) {
-    if (query.has(name)) throw refusals.invalidArgument(`${JSON.stringify(name)} is in the query twice`);
+    if (query.has(name)) throw s3Refusals.invalidArgument(`${JSON.stringify(name)} is in the query twice`);
     query.set(name, value);
   }
   if (Buffer.byteLength(bucket) + 1 + Buffer.byteLength(key) > limits.keyBytes)

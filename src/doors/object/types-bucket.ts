@@ -3,33 +3,34 @@ import { ServiceError } from '../../errors.ts';
 import { classifiedTypes } from '../../projections/catalog/builtin-types.ts';
 import type { Cell } from '../../log/values/value.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
-import { quote, type Row } from '../verbs/verb-rows.ts';
-import { contentRange, isKnown, spanOf } from './preconditions.ts';
-import type { Exchange } from './exchange.ts';
+import { quote, type VerbRow } from '../verbs/verb-rows.ts';
+import { contentRange, isKnown, byteRangeOf } from './preconditions.ts';
+import type { S3Exchange } from './exchange.ts';
 import { Collector, lastOf, type ListedObject, listReply, listRequestOf } from './list-objects.ts';
 import { ObjectReader, hexHash, instantMs, quotedTag } from './object-rows.ts';
 import { writtenHeaders } from './object-metadata.ts';
-import { ObjectRefusal, refusals } from './errors.ts';
-import type { Reply } from './reply.ts';
+import { ObjectRefusal, s3Refusals } from './errors.ts';
+import type { S3Reply } from './reply.ts';
 
 const pageRows = 1_000;
 /** Most types that one page reads. */
 const typesMax = 200;
 
-export function getRow(exchange: Exchange): Promise<Reply> {
+export function getRow(exchange: S3Exchange): Promise<S3Reply> {
   const { request } = exchange;
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'GetObject');
+    const objectReader = new ObjectReader(exchange, invocation, 'GetObject');
     const named = /^([^/]+)\/([^/]+)\.json$/.exec(request.key);
     const pk = named === null ? null : decodeKey(named[2]!);
-    if (named === null || pk === null) throw refusals.noSuchKey();
+    if (named === null || pk === null) throw s3Refusals.noSuchKey();
     const type = named[1]!;
     refuseClassified(type);
-    if (asking.snapshot.catalog.type(type) === undefined || !asking.snapshot.offers(type)) throw refusals.noSuchKey();
-    const row = await asking.byKey('*', quote(type), pk);
-    if (row === null) throw refusals.noSuchKey();
+    if (objectReader.snapshot.catalog.type(type) === undefined || !objectReader.snapshot.offers(type))
+      throw s3Refusals.noSuchKey();
+    const row = await objectReader.byKey('*', quote(type), pk);
+    if (row === null) throw s3Refusals.noSuchKey();
     invocation.describe({ rowCount: 1 });
-    const content = documentOf(asking, type, row);
+    const content = documentOf(objectReader, type, row);
     const hash = hexHash(content);
     const modifiedMs = instantMs(row);
     const headers = {
@@ -40,30 +41,35 @@ export function getRow(exchange: Exchange): Promise<Reply> {
       ...writtenHeaders(row['system_from'] as bigint),
     };
     if (isKnown(request, { hash, modifiedMs })) return { status: 304, headers };
-    const span = spanOf(request, { hash, modifiedMs }, content.length);
-    const shown = span === null ? content : content.subarray(span.from, span.to);
-    const place = span === null ? {} : { 'content-range': contentRange(span, content.length) };
-    return { status: span === null ? 200 : 206, headers: { ...headers, ...place }, body: shown, overtaken: asking.overtaken };
+    const span = byteRangeOf(request, { hash, modifiedMs }, content.length);
+    const shownBytes = span === null ? content : content.subarray(span.from, span.to);
+    const rangeHeader = span === null ? {} : { 'content-range': contentRange(span, content.length) };
+    return {
+      status: span === null ? 200 : 206,
+      headers: { ...headers, ...rangeHeader },
+      body: shownBytes,
+      overtaken: objectReader.overtaken,
+    };
   });
 }
 
 /** In the order of types, and of the keys of their rows as they are stored; a page ends with its rows. */
-export function listRows(exchange: Exchange): Promise<Reply> {
+export function listRows(exchange: S3Exchange): Promise<S3Reply> {
   const { request } = exchange;
-  const asked = listRequestOf(request);
+  const listRequest = listRequestOf(request);
   return exchange.invoke('query', async (invocation) => {
-    const asking = new ObjectReader(exchange, invocation, 'ListObjects');
-    const collector = new Collector(asked);
+    const objectReader = new ObjectReader(exchange, invocation, 'ListObjects');
+    const collector = new Collector(listRequest);
     let looked = 0;
     let before = '';
-    for (const type of typesOf(asking)) {
+    for (const type of typesOf(objectReader)) {
       if (collector.isFull) break;
       const start = `${type}/`;
-      const isBelow = asked.prefix.startsWith(start);
-      if (!isBelow && !start.startsWith(asked.prefix)) continue;
-      if (asked.after !== '' && !asked.after.startsWith(start) && asked.after >= start) continue;
-      if (!isBelow && asked.delimiter === '/') {
-        if (asked.after !== start) collector.take([{ key: start, size: 0, hash: null, modifiedMs: 0 }]);
+      const isBelow = listRequest.prefix.startsWith(start);
+      if (!isBelow && !start.startsWith(listRequest.prefix)) continue;
+      if (listRequest.after !== '' && !listRequest.after.startsWith(start) && listRequest.after >= start) continue;
+      if (!isBelow && listRequest.delimiter === '/') {
+        if (listRequest.after !== start) collector.take([{ key: start, size: 0, hash: null, modifiedMs: 0 }]);
         continue;
       }
       if (looked++ === typesMax) {
@@ -72,7 +78,13 @@ export function listRows(exchange: Exchange): Promise<Reply> {
       }
       before = start;
       try {
-        await takeRows(asking, type, asked.after.startsWith(start) ? asked.after : '', asked.prefix, collector);
+        await takeRows(
+          objectReader,
+          type,
+          listRequest.after.startsWith(start) ? listRequest.after : '',
+          listRequest.prefix,
+          collector,
+        );
       } catch (error) {
         // Among all types, one whose rows may not be read, or not without a reason, has none.
         if (isBelow || !(error instanceof ServiceError) || error.kind !== 'forbidden') throw error;
@@ -80,7 +92,7 @@ export function listRows(exchange: Exchange): Promise<Reply> {
     }
     const listing = collector.listing(false);
     invocation.describe({ rowCount: listing.objects.length });
-    return { ...listReply(request, asked, listing), overtaken: asking.overtaken };
+    return { ...listReply(request, listRequest, listing), overtaken: objectReader.overtaken };
   });
 }
 
@@ -92,13 +104,19 @@ function typesOf({ snapshot }: ObjectReader): string[] {
     .sort((a, b) => (`${a}/` < `${b}/` ? -1 : 1));
 }
 
-async function takeRows(asking: ObjectReader, type: string, after: string, prefix: string, collector: Collector): Promise<void> {
+async function takeRows(
+  objectReader: ObjectReader,
+  type: string,
+  after: string,
+  prefix: string,
+  collector: Collector,
+): Promise<void> {
   let last = pkOf(after, type) ?? '';
   while (!collector.isFull) {
     const sql = `SELECT * FROM ${quote(type)} WHERE _pk > $1 ORDER BY _pk, namespace_path LIMIT ${pageRows}`;
-    const rows = await asking.ask(sql, [last]);
-    const { path } = asking.invocation.caller;
-    const byKey = new Map<string, Row>();
+    const rows = await objectReader.ask(sql, [last]);
+    const { path } = objectReader.invocation.caller;
+    const byKey = new Map<string, VerbRow>();
     for (const row of rows) {
       const pk = row['_pk'] as string;
       if (!byKey.has(pk) || row['namespace_path'] === path) byKey.set(pk, row);
@@ -107,7 +125,7 @@ async function takeRows(asking: ObjectReader, type: string, after: string, prefi
     for (const [pk, row] of byKey) {
       const key = `${type}/${encodeURIComponent(pk)}.json`;
       if (!key.startsWith(prefix)) continue;
-      const content = documentOf(asking, type, row);
+      const content = documentOf(objectReader, type, row);
       objects.push({ key, size: content.length, hash: hexHash(content), modifiedMs: instantMs(row) });
     }
     collector.take(objects);
@@ -134,7 +152,7 @@ function refuseClassified(type: string): void {
 }
 
 /** JSON cells appear as JSON, vectors as lists. */
-function documentOf({ snapshot }: ObjectReader, type: string, row: Row): Buffer {
+function documentOf({ snapshot }: ObjectReader, type: string, row: VerbRow): Buffer {
   const properties = snapshot.catalog.type(type)?.properties ?? {};
   const members = Object.entries(row).map(([name, cell]) => {
     const isJson = Object.hasOwn(properties, name) && properties[name]!.type === 'json' && isJsonText(cell);

@@ -1,6 +1,6 @@
 /** XML out, by nesting; and the two documents that clients send. */
 import { XMLParser, XMLValidator } from 'fast-xml-parser';
-import { refusals } from './errors.ts';
+import { s3Refusals } from './errors.ts';
 
 /** An element's children: a value, elements in order, or nothing. A list repeats its element. */
 export type Node = string | number | boolean | null | undefined | readonly (readonly [name: string, node: Node])[];
@@ -50,24 +50,24 @@ export interface Listed {
  * than allowed; that is checked before parsing, which blocks other requests.
  */
 export function xmlMembers(text: string, root: string, listed: Listed): Readonly<Record<string, unknown>> {
-  if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw refusals.malformedXml('a document type is not taken');
+  if (/<!DOCTYPE|<!ENTITY/i.test(text)) throw s3Refusals.malformedXml('a document type is not taken');
   // Tags can be counted in one pass, whatever stands in them, where none holds the beginning of another.
-  if (/<[^>]*</.test(text)) throw refusals.malformedXml('it is not well-formed');
+  if (/<[^>]*</.test(text)) throw s3Refusals.malformedXml('it is not well-formed');
   let depth = 0;
   let elements = 0;
   let count = 0;
   for (const [tag, name] of text.matchAll(/<\/?([A-Za-z][^\s/<>]*)(?:[\s/][^<>]*)?>/g)) {
     const isEnd = tag.startsWith('</');
     depth += isEnd ? -1 : tag.endsWith('/>') ? 0 : 1;
-    if (depth > nestingMax) throw refusals.malformedXml('it is nested too deeply');
+    if (depth > nestingMax) throw s3Refusals.malformedXml('it is nested too deeply');
     if (isEnd) continue;
-    if (name === listed.element && ++count > listed.most) throw refusals.malformedXml(listed.otherwise);
-    if (++elements > (listed.most + 1) * elementsOfEach) throw refusals.malformedXml('it has too many elements');
+    if (name === listed.element && ++count > listed.most) throw s3Refusals.malformedXml(listed.otherwise);
+    if (++elements > (listed.most + 1) * elementsOfEach) throw s3Refusals.malformedXml('it has too many elements');
   }
-  if (XMLValidator.validate(text) !== true) throw refusals.malformedXml('it is not well-formed');
+  if (XMLValidator.validate(text) !== true) throw s3Refusals.malformedXml('it is not well-formed');
   const members = parseXml(text)[root];
   if (typeof members === 'string' && members.trim() === '') return {};
-  if (typeof members !== 'object' || members === null) throw refusals.malformedXml(`<${root}> is expected`);
+  if (typeof members !== 'object' || members === null) throw s3Refusals.malformedXml(`<${root}> is expected`);
   return members as Readonly<Record<string, unknown>>;
 }
 
@@ -76,7 +76,7 @@ function parseXml(text: string): Readonly<Record<string, unknown>> {
   try {
     return parser.parse(text) as Readonly<Record<string, unknown>>;
   } catch {
-    throw refusals.malformedXml('it is not well-formed');
+    throw s3Refusals.malformedXml('it is not well-formed');
   }
 }
 
@@ -84,6 +84,6 @@ function parseXml(text: string): Readonly<Record<string, unknown>> {
 export function memberText(members: Readonly<Record<string, unknown>>, name: string): string | null {
   const value = Object.hasOwn(members, name) ? members[name] : undefined;
   if (value === undefined) return null;
-  if (typeof value !== 'string') throw refusals.malformedXml(`<${name}> holds a text, once`);
+  if (typeof value !== 'string') throw s3Refusals.malformedXml(`<${name}> holds a text, once`);
   return value;
 }

@@ -20,28 +20,28 @@ const argument = /^\s*(?:([+-]?\d{1,19})|\$(\d{1,5}))\s*(?:::\s*(?:bigint|int8|i
 
 /** Parses a call of an advisory lock; null where the text is none. */
 export function advisoryLockCallIn(text: string): AdvisoryLockCall | null {
-  const found = call.exec(text);
-  if (found === null) return null;
-  const rest = text.slice(found[0].length).trimEnd().replace(/;$/, '').trimEnd();
+  const callMatch = call.exec(text);
+  if (callMatch === null) return null;
+  const rest = text.slice(callMatch[0].length).trimEnd().replace(/;$/, '').trimEnd();
   const column = rest === '' ? undefined : named.exec(rest)?.[1];
   if (rest !== '' && column === undefined) return null;
-  const name = found[1]!.toLowerCase();
-  const written = found[2]!.trim() === '' ? [] : found[2]!.split(',');
+  const name = callMatch[1]!.toLowerCase();
+  const written = callMatch[2]!.trim() === '' ? [] : callMatch[2]!.split(',');
   const isAll = name.endsWith('_all');
-  const given = written.map((each) => {
+  const lockArguments = written.map((each) => {
     const [, number, parameter] = argument.exec(each) ?? [];
     if (number !== undefined) return BigInt(number);
     if (parameter !== undefined) return { parameter: Number(parameter) };
     throw new ServiceError('REL_NOT_IMPLEMENTED', `${name} takes numbers and parameters`);
   });
-  if (isAll ? given.length > 0 : given.length !== 1 && given.length !== 2)
-    throw new ServiceError('REL_PARSE', `no ${name} takes ${given.length} arguments`, { reason: 'no-such-function' });
+  if (isAll ? lockArguments.length > 0 : lockArguments.length !== 1 && lockArguments.length !== 2)
+    throw new ServiceError('REL_PARSE', `no ${name} takes ${lockArguments.length} arguments`, { reason: 'no-such-function' });
   return {
     name,
     act: isAll ? 'free-all' : name.includes('unlock') ? 'free' : name.includes('try') ? 'try' : 'take',
     mode: name.endsWith('_shared') ? 'shared' : 'exclusive',
     ofTransaction: name.includes('_xact_'),
-    arguments: given,
+    arguments: lockArguments,
     column: column === undefined ? name : column.startsWith('"') ? column.slice(1, -1) : column,
   };
 }

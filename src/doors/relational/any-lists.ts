@@ -7,7 +7,7 @@ import { endOfQuoted } from '../../log/values/quoted-text.ts';
 import { allAtOnce, type Steps } from '../../planner/expressions/resumable-steps.ts';
 import { typeNamed, wireOf } from '../../planner/system-catalogue/catalogue-types.ts';
 import { utf8 } from '../shared/utf8.ts';
-import type { Bound } from './parameters.ts';
+import type { BoundParameter } from './parameters.ts';
 import { Lexemes } from './lexer.ts';
 
 export interface Spread {
@@ -46,27 +46,27 @@ const elementOids: Readonly<Record<number, number>> = {
 
 export function* spreadsIn(text: string): Steps<readonly Spread[]> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*\$/i.test(text)) return [];
-  const tokens = yield* Lexemes.read(text);
+  const lexemes = yield* Lexemes.read(text);
   const spreads: Spread[] = [];
-  while (tokens.next.kind !== 'end') {
-    yield* tokens.pause();
-    const { from } = tokens.next;
-    const negated = tokens.skip('<', '>') || tokens.skip('!', '=');
-    if (!negated && !tokens.skip('=')) {
-      tokens.take();
+  while (lexemes.next.kind !== 'end') {
+    yield* lexemes.pause();
+    const { from } = lexemes.next;
+    const negated = lexemes.skip('<', '>') || lexemes.skip('!', '=');
+    if (!negated && !lexemes.skip('=')) {
+      lexemes.take();
       continue;
     }
-    if (!(negated ? tokens.skip('ALL') : tokens.skip('ANY') || tokens.skip('SOME')) || !tokens.skip('(', '$')) continue;
-    const parameter = Number(tokens.take().text);
+    if (!(negated ? lexemes.skip('ALL') : lexemes.skip('ANY') || lexemes.skip('SOME')) || !lexemes.skip('(', '$')) continue;
+    const parameter = Number(lexemes.take().text);
     let stated = 0;
-    if (tokens.skip(':', ':')) {
-      const type = typeNamed(tokens.name('a type').toLowerCase());
+    if (lexemes.skip(':', ':')) {
+      const type = typeNamed(lexemes.name('a type').toLowerCase());
       const { array } = type === null ? { array: 0 } : wireOf(type);
       stated = elementOids[array] === undefined ? 0 : array;
-      tokens.expect('[', ']');
+      lexemes.expect('[', ']');
     }
-    const { to } = tokens.next;
-    tokens.expect(')');
+    const { to } = lexemes.next;
+    lexemes.expect(')');
     spreads.push({ parameter, from, to, negated, stated });
   }
   return spreads;
@@ -75,25 +75,25 @@ export function* spreadsIn(text: string): Steps<readonly Spread[]> {
 /** Rewrites lists given as texts, `= ANY('{a,b}')`, to `ARRAY['a', 'b']`. */
 export function* withListsWritten(text: string): Steps<string> {
   if (!/\b(ANY|ALL|SOME)\s*\(\s*'\{/i.test(text)) return text;
-  const tokens = yield* Lexemes.read(text);
+  const lexemes = yield* Lexemes.read(text);
   let written = '';
   let at = 0;
-  while (tokens.next.kind !== 'end') {
-    yield* tokens.pause();
-    if (!(tokens.skip('ANY', '(') || tokens.skip('ALL', '(') || tokens.skip('SOME', '('))) {
-      tokens.take();
+  while (lexemes.next.kind !== 'end') {
+    yield* lexemes.pause();
+    if (!(lexemes.skip('ANY', '(') || lexemes.skip('ALL', '(') || lexemes.skip('SOME', '('))) {
+      lexemes.take();
       continue;
     }
-    const list = tokens.next;
+    const list = lexemes.next;
     if (list.kind !== 'text' || !/^\s*\{/.test(list.text)) continue;
-    tokens.take();
+    lexemes.take();
     let { to } = list;
     let type = '';
-    if (tokens.skip(':', ':')) {
-      type = tokens.name('a type').toLowerCase();
-      tokens.expect('[');
-      to = tokens.next.to;
-      tokens.expect(']');
+    if (lexemes.skip(':', ':')) {
+      type = lexemes.name('a type').toLowerCase();
+      lexemes.expect('[');
+      to = lexemes.next.to;
+      lexemes.expect(']');
     }
     // Names of catalogue objects are looked up in the catalogue.
     if (type.startsWith('reg')) continue;
@@ -146,7 +146,11 @@ export function spreadOnce(text: string, spreads: readonly Spread[], oids: reado
   return { text: spreadText(text, spreads, new Map([...lists].map((each) => [each, 1])), 0), oids: elements };
 }
 
-export function spreadBound(text: string, spreads: readonly Spread[], bound: Bound): { text: string; bound: Bound } {
+export function spreadBound(
+  text: string,
+  spreads: readonly Spread[],
+  bound: BoundParameter,
+): { text: string; bound: BoundParameter } {
   const { values, formats, oids, types } = bound;
   const format = (i: number): number => (formats.length > 1 ? formats[i]! : (formats[0] ?? 0));
   const all = values.map((value, i) => ({ value, format: format(i), oid: oids[i] ?? 0, type: types?.[i] ?? null }));

@@ -1,4 +1,4 @@
-/** Keys by which a client may cancel, on another connection, the statement that runs on this one. */
+/** Keys of BackendKeyData: with one, a CancelRequest on another connection cancels the statement that runs on this one. */
 import { timingSafeEqual } from 'node:crypto';
 import type { Random } from '../../clock.ts';
 

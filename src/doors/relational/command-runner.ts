@@ -1,4 +1,4 @@
-/** Runs one command of a session, for the simple protocol and the extended one. */
+/** Runs one command of a Postgres session, for the simple query protocol and the extended one. */
 import { ServiceError } from '../../errors.ts';
 import { refundOf } from '../../governance/admission/rate-limit.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -13,22 +13,22 @@ import type { HeldLocks } from './advisory-locks.ts';
 import { admitAddress, type DoorDependencies, recordRefusal } from '../shared/door-dependencies.ts';
 import { checkCaller, checkErased } from '../shared/stream-lease.ts';
 import { spreadBound, spreadOnce } from './any-lists.ts';
-import { type Command, isControl } from './parse-command.ts';
+import { type SqlCommand, isControl } from './parse-command.ts';
 import { CopyIn, columnsOf } from './copy-in.ts';
 import { CopyOut } from './copy-out.ts';
 import type { Copy } from './copy-statement.ts';
 import { fieldOrigin } from '../../planner/system-catalogue/catalogue-contents.ts';
 import { Draws } from '../../planner/system-catalogue/random-draws.ts';
 import type { InstantStyle, ClientSession } from '../../planner/system-catalogue/client-session.ts';
-import { type Bound, parameterOf, statedType } from './parameters.ts';
-import type { Field, FieldOrigin, Replies, TransactionStatus } from './replies.ts';
+import { type BoundParameter, parameterOf, statedType } from './parameters.ts';
+import type { Field, FieldOrigin, PostgresReplies, TransactionStatus } from './replies.ts';
 import { DataRows } from './data-rows.ts';
 import { SchemaStatements, type StatementOptions } from './schema-statements.ts';
 import { errorFields, ProtocolRefusal } from './errors.ts';
 import type { SessionVariables } from './session-variables.ts';
 import { wireTypeOf } from '../../planner/system-catalogue/postgres-column-types.ts';
 
-export type Ask = Extract<Command, { readonly kind: 'ask' }>;
+export type Ask = Extract<SqlCommand, { readonly kind: 'ask' }>;
 
 export interface RunnerDependencies extends DoorDependencies {
   readonly caller: Caller;
@@ -36,7 +36,7 @@ export interface RunnerDependencies extends DoorDependencies {
   readonly database: string;
   readonly process: number;
   readonly connection: Connection;
-  readonly replies: Replies;
+  readonly replies: PostgresReplies;
   readonly variables: SessionVariables;
   readonly locks: HeldLocks;
   /** A statement begins: it is not cancelled yet. */
@@ -141,7 +141,7 @@ export class CommandRunner {
   }
 
   /** A command of the simple protocol, with all that it is answered with. */
-  async run(command: Command): Promise<void> {
+  async run(command: SqlCommand): Promise<void> {
     const { replies, begin } = this.#parts;
     begin();
     if (command.kind === 'copy') return this.#copy(command.copy);
@@ -156,7 +156,7 @@ export class CommandRunner {
   }
 
   /** Answers commands that need no rows. */
-  async #settle(command: Exclude<Command, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
+  async #settle(command: Exclude<SqlCommand, { readonly kind: 'ask' | 'show' | 'copy' }>): Promise<void> {
     const { replies, variables } = this.#parts;
     this.#recorded = false;
     if (!endsFailure.has(command.kind)) this.#refuseFailed();
@@ -250,7 +250,7 @@ export class CommandRunner {
   }
 
   /** Asks the planner: one invocation, one access record. */
-  async ask(command: Ask, bound: Bound | null = null): Promise<Executed> {
+  async ask(command: Ask, bound: BoundParameter | null = null): Promise<Executed> {
     try {
       return await this.#withTimeout(() => this.#ask(command, bound));
     } catch (error) {
@@ -285,7 +285,7 @@ export class CommandRunner {
     }
   }
 
-  #ask(command: Ask, bound: Bound | null): Promise<Executed> {
+  #ask(command: Ask, bound: BoundParameter | null): Promise<Executed> {
     if (command.advisory) return this.#advise(command.advisory, bound);
     const { text: sql, bound: values } =
       bound === null || command.spreads.length === 0
@@ -397,7 +397,7 @@ export class CommandRunner {
     return `SELECT ${names.map((name) => (name === '*' ? name : quote(name))).join(', ')} FROM ${quote(table!)}`;
   }
 
-  async #advise(advisory: AdvisoryLockCall, bound: Bound | null): Promise<Executed> {
+  async #advise(advisory: AdvisoryLockCall, bound: BoundParameter | null): Promise<Executed> {
     const { locks, caller, signal } = this.#parts;
     const { name, act, mode, ofTransaction } = advisory;
     const given =
@@ -417,12 +417,12 @@ export class CommandRunner {
       invocation.checkInspects();
     });
     const key = lockKey(tenantOf(caller.path), numbers);
-    let told: boolean | null = null;
+    let lockReply: boolean | null = null;
     if (act === 'take') await locks.take(key, mode, ofTransaction, signal());
-    else if (act === 'try') told = locks.tryTake(key, mode, ofTransaction);
-    else if (act === 'free') told = locks.free(key, mode);
+    else if (act === 'try') lockReply = locks.tryTake(key, mode, ofTransaction);
+    else if (act === 'free') lockReply = locks.free(key, mode);
     else locks.freeAll();
-    if (told === false && act === 'free')
+    if (lockReply === false && act === 'free')
       this.#parts.replies.notice(
         `you don't own a lock of type ${mode === 'shared' ? 'ShareLock' : 'ExclusiveLock'}`,
         '01000',
@@ -430,7 +430,7 @@ export class CommandRunner {
       );
     if (!this.isOpen) locks.transactionEnds();
     const facts = { asOfSystem: 0n, costUnits: 0, processingTimeMs: 0 };
-    return { answer: smallAnswer(advisoryColumns(advisory), [[told ?? '']], facts), written: null };
+    return { answer: smallAnswer(advisoryColumns(advisory), [[lockReply ?? '']], facts), written: null };
   }
 
   describe(command: Ask, oids: readonly number[]): Promise<Description> {
@@ -532,13 +532,13 @@ export class CommandRunner {
   /** Reports an error to the client, and ends the work that it interrupts. */
   async fail(cause: unknown, text?: string): Promise<void> {
     const known = cause instanceof ServiceError ? cause : new ServiceError('REL_INTERNAL', 'internal error', { cause });
-    let told = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
+    let recordedError = this.#recorded ? known : await recordRefusal(this.#parts, this.#parts.caller, 'query', known);
     this.#recorded = true;
-    if (told.code === 'REL_INTERNAL') {
-      this.#parts.reportFailure(told.facts.cause ?? told);
-      told = new ServiceError('REL_INTERNAL', 'internal error');
+    if (recordedError.code === 'REL_INTERNAL') {
+      this.#parts.reportFailure(recordedError.facts.cause ?? recordedError);
+      recordedError = new ServiceError('REL_INTERNAL', 'internal error');
     }
-    this.#parts.replies.error(errorFields(told, text));
+    this.#parts.replies.error(errorFields(recordedError, text));
     if (this.#implicit !== null) this.#parts.locks.transactionEnds();
     this.#implicit?.end();
     this.#implicit = null;
@@ -620,16 +620,16 @@ export class CommandRunner {
   }
 
   /** Runs within the invocation of the statement: it infers the types that the client did not state. */
-  async #values(invocation: Invocation, text: string, bound: Bound): Promise<(Literal | TypedValue)[]> {
+  async #values(invocation: Invocation, text: string, bound: BoundParameter): Promise<(Literal | TypedValue)[]> {
     const { values, oids, types } = bound;
     const stated = values.map((_, i) => statedType(oids[i] ?? 0));
     const isOpen = stated.includes(null);
     const described = types === null && isOpen ? (await this.#describe(invocation, text, oids)).parameters : null;
     if (described !== null) bound.onTypes?.(described);
-    const found = types ?? described ?? [];
+    const parameterTypes = types ?? described ?? [];
     return valuesOf(
       bound,
-      stated.map((type, i) => type ?? found[i] ?? null),
+      stated.map((type, i) => type ?? parameterTypes[i] ?? null),
     );
   }
 }
@@ -641,13 +641,13 @@ function advisoryColumns({ act, column }: AdvisoryLockCall): readonly OutputColu
 }
 
 /** Commands that a failed transaction still takes. */
-const endsFailure: ReadonlySet<Command['kind']> = new Set<Command['kind']>(['commit', 'rollback', 'rollback-to']);
+const endsFailure: ReadonlySet<SqlCommand['kind']> = new Set<SqlCommand['kind']>(['commit', 'rollback', 'rollback-to']);
 
 const noSavepoint = (name: string): ServiceError =>
   new ProtocolRefusal('3B001', 'REL_NOT_FOUND', `there is no savepoint ${JSON.stringify(name)}`);
 
 /** Values without a stated type are text. */
-function valuesOf({ values, formats, oids }: Bound, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {
+function valuesOf({ values, formats, oids }: BoundParameter, types: readonly (ParameterType | null)[]): (Literal | TypedValue)[] {
   return values.map((bytes, i) => {
     const format = formats.length > 1 ? formats[i]! : (formats[0] ?? 0);
     return parameterOf(bytes, format, oids[i] ?? 0, types[i] ?? 'string', i + 1);

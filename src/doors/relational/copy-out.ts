@@ -1,7 +1,7 @@
 /** COPY TO STDOUT: rows of an answer as text, CSV or binary, from where they were left. */
 import type { Answer } from '../../planner/planner-contract.ts';
 import type { CopyFormat } from './copy-statement.ts';
-import { type Field, Replies } from './replies.ts';
+import { type Field, PostgresReplies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';
 import { wireTypes } from '../../planner/system-catalogue/postgres-column-types.ts';
 
@@ -17,7 +17,7 @@ export class CopyOut {
   /** Whether the text of each column may need escapes. */
   readonly #isText: readonly boolean[];
   readonly #special: Uint8Array;
-  readonly #cell = new Replies();
+  readonly #cell = new PostgresReplies();
   readonly #nullText: Buffer;
   #batch = 0;
   #row = 0;
@@ -43,7 +43,7 @@ export class CopyOut {
   }
 
   /** Writes rows until there is enough to send. */
-  put(replies: Replies): void {
+  put(replies: PostgresReplies): void {
     if (!this.#isBegun) this.#head(replies);
     this.#isBegun = true;
     const { batches } = this.answer;
@@ -71,7 +71,7 @@ export class CopyOut {
     this.#isEnded = true;
   }
 
-  #head(replies: Replies): void {
+  #head(replies: PostgresReplies): void {
     replies.copyBegins('H', this.#format.format === 'binary', this.#fields.length);
     if (this.#format.format === 'binary') {
       replies.begin('d');
@@ -91,7 +91,7 @@ export class CopyOut {
     replies.end();
   }
 
-  #textRow(replies: Replies, row: number): void {
+  #textRow(replies: PostgresReplies, row: number): void {
     const { writer } = replies;
     const delimiter = this.#format.delimiter.charCodeAt(0);
     const cell = this.#cell;
@@ -107,7 +107,7 @@ export class CopyOut {
     writer.byte(0x0a);
   }
 
-  #escape({ writer }: Replies, bytes: Uint8Array, from: number, to: number, isCell: boolean): void {
+  #escape({ writer }: PostgresReplies, bytes: Uint8Array, from: number, to: number, isCell: boolean): void {
     const special = this.#special;
     let at = from;
     while (at < to && special[bytes[at]!] === 0) at++;

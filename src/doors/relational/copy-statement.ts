@@ -26,32 +26,32 @@ export interface Copy extends CopyFormat {
 type Options = { -readonly [name in keyof CopyFormat]?: CopyFormat[name] };
 
 export function* copyOf(text: string): Steps<Copy> {
-  const tokens = yield* Lexemes.read(text);
-  tokens.expect('COPY');
-  const isQuery = tokens.next.text === '(' && tokens.next.kind === 'sign';
-  const query = isQuery ? tokens.textInParentheses() : null;
-  const table = isQuery ? null : tokens.tableName();
-  const columns = !isQuery && tokens.next.text === '(' ? tokens.list(() => tokens.name('a column')) : null;
-  const direction = tokens.skip('TO') ? 'out' : 'in';
+  const lexemes = yield* Lexemes.read(text);
+  lexemes.expect('COPY');
+  const isQuery = lexemes.next.text === '(' && lexemes.next.kind === 'sign';
+  const query = isQuery ? lexemes.textInParentheses() : null;
+  const table = isQuery ? null : lexemes.tableName();
+  const columns = !isQuery && lexemes.next.text === '(' ? lexemes.list(() => lexemes.name('a column')) : null;
+  const direction = lexemes.skip('TO') ? 'out' : 'in';
   if (direction === 'in') {
-    tokens.expect('FROM');
-    if (isQuery) throw tokens.refusal('a query is copied TO');
+    lexemes.expect('FROM');
+    if (isQuery) throw lexemes.refusal('a query is copied TO');
   }
-  if (!tokens.skip(direction === 'in' ? 'STDIN' : 'STDOUT'))
+  if (!lexemes.skip(direction === 'in' ? 'STDIN' : 'STDOUT'))
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       'COPY of files and programs is not implemented: COPY FROM STDIN and TO STDOUT are',
     );
-  tokens.skip('WITH');
+  lexemes.skip('WITH');
   const options: Options = {};
-  if (tokens.next.text === '(') tokens.list(() => option(tokens, options));
-  else while (oldOption(tokens, options));
-  if (direction === 'in' && tokens.skip('WHERE'))
+  if (lexemes.next.text === '(') lexemes.list(() => option(lexemes, options));
+  else while (oldOption(lexemes, options));
+  if (direction === 'in' && lexemes.skip('WHERE'))
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       'WHERE of COPY is not implemented: copy all rows, or send those that are wanted',
     );
-  tokens.expectEnd();
+  lexemes.expectEnd();
   return { direction, table, query, columns, ...withDefaults(options) };
 }
 
@@ -59,7 +59,7 @@ function withDefaults(options: Options): CopyFormat {
   const { format = 'text' } = options;
   const isCsv = format === 'csv';
   const quote = options.quote ?? '"';
-  const made: CopyFormat = {
+  const copyFormat: CopyFormat = {
     format,
     delimiter: options.delimiter ?? (isCsv ? ',' : '\t'),
     quote,
@@ -71,45 +71,45 @@ function withDefaults(options: Options): CopyFormat {
     throw new ServiceError('REL_INVALID', 'COPY in binary takes no other options');
   if (!isCsv && (options.quote ?? options.escape) !== undefined)
     throw new ServiceError('REL_INVALID', 'QUOTE and ESCAPE are of the format csv');
-  const marks = isCsv ? [made.delimiter, made.quote, made.escape] : [made.delimiter];
+  const marks = isCsv ? [copyFormat.delimiter, copyFormat.quote, copyFormat.escape] : [copyFormat.delimiter];
   if (marks.some((mark) => mark.length !== 1 || mark === '\0' || mark > '\x7f' || mark === '\n' || mark === '\r'))
     throw new ServiceError('REL_NOT_IMPLEMENTED', 'DELIMITER, QUOTE and ESCAPE are one ASCII character each');
-  if (made.delimiter === made.quote || (format === 'text' && /[\\.a-z0-9]/i.test(made.delimiter)))
-    throw new ServiceError('REL_INVALID', `the delimiter can't be ${JSON.stringify(made.delimiter)}`);
-  return made;
+  if (copyFormat.delimiter === copyFormat.quote || (format === 'text' && /[\\.a-z0-9]/i.test(copyFormat.delimiter)))
+    throw new ServiceError('REL_INVALID', `the delimiter can't be ${JSON.stringify(copyFormat.delimiter)}`);
+  return copyFormat;
 }
 
 /** `NAME value` within parentheses. */
-function option(tokens: Lexemes, options: Options): void {
-  const name = tokens.name('an option').toUpperCase();
+function option(lexemes: Lexemes, options: Options): void {
+  const name = lexemes.name('an option').toUpperCase();
   switch (name) {
     case 'FORMAT': {
-      const format = tokens.take().text.toLowerCase();
+      const format = lexemes.take().text.toLowerCase();
       if (format !== 'text' && format !== 'csv' && format !== 'binary')
         throw new ServiceError('REL_INVALID', 'the formats of COPY are text, csv and binary');
       options.format = format;
       return;
     }
     case 'DELIMITER':
-      options.delimiter = tokens.string('a character');
+      options.delimiter = lexemes.string('a character');
       return;
     case 'NULL':
-      options.nullText = tokens.string('a text');
+      options.nullText = lexemes.string('a text');
       return;
     case 'QUOTE':
-      options.quote = tokens.string('a character');
+      options.quote = lexemes.string('a character');
       return;
     case 'ESCAPE':
-      options.escape = tokens.string('a character');
+      options.escape = lexemes.string('a character');
       return;
     case 'HEADER':
-      options.header = readSwitch(tokens);
+      options.header = readSwitch(lexemes);
       return;
     case 'FREEZE':
-      readSwitch(tokens);
+      readSwitch(lexemes);
       return;
     case 'ENCODING':
-      if (/^utf-?8$/i.test(tokens.string('an encoding'))) return;
+      if (/^utf-?8$/i.test(lexemes.string('an encoding'))) return;
       throw new ServiceError('REL_NOT_IMPLEMENTED', 'texts are UTF-8');
     default:
       throw new ServiceError('REL_NOT_IMPLEMENTED', `the option ${name} of COPY is not implemented`);
@@ -117,24 +117,24 @@ function option(tokens: Lexemes, options: Options): void {
 }
 
 /** The words of before Postgres 9; false where none is left. */
-function oldOption(tokens: Lexemes, options: Options): boolean {
-  if (tokens.skip('CSV')) options.format = 'csv';
-  else if (tokens.skip('BINARY')) options.format = 'binary';
-  else if (tokens.skip('HEADER')) options.header = true;
-  else if (tokens.skip('DELIMITER') || tokens.skip('DELIMITERS'))
-    options.delimiter = (tokens.skip('AS'), tokens.string('a character'));
-  else if (tokens.skip('NULL')) options.nullText = (tokens.skip('AS'), tokens.string('a text'));
-  else if (tokens.skip('QUOTE')) options.quote = (tokens.skip('AS'), tokens.string('a character'));
-  else if (tokens.skip('ESCAPE')) options.escape = (tokens.skip('AS'), tokens.string('a character'));
+function oldOption(lexemes: Lexemes, options: Options): boolean {
+  if (lexemes.skip('CSV')) options.format = 'csv';
+  else if (lexemes.skip('BINARY')) options.format = 'binary';
+  else if (lexemes.skip('HEADER')) options.header = true;
+  else if (lexemes.skip('DELIMITER') || lexemes.skip('DELIMITERS'))
+    options.delimiter = (lexemes.skip('AS'), lexemes.string('a character'));
+  else if (lexemes.skip('NULL')) options.nullText = (lexemes.skip('AS'), lexemes.string('a text'));
+  else if (lexemes.skip('QUOTE')) options.quote = (lexemes.skip('AS'), lexemes.string('a character'));
+  else if (lexemes.skip('ESCAPE')) options.escape = (lexemes.skip('AS'), lexemes.string('a character'));
   else return false;
   return true;
 }
 
-function readSwitch(tokens: Lexemes): boolean {
-  const { kind, text } = tokens.next;
+function readSwitch(lexemes: Lexemes): boolean {
+  const { kind, text } = lexemes.next;
   if (kind !== 'word' && kind !== 'text') return true;
-  tokens.take();
+  lexemes.take();
   if (/^(true|on|1)$/i.test(text)) return true;
   if (/^(false|off|0)$/i.test(text)) return false;
-  throw tokens.refusal('expected on or off before this');
+  throw lexemes.refusal('expected on or off before this');
 }

@@ -38,24 +38,24 @@ const refusedTypes: Readonly<Record<string, string>> = {
 };
 
 export function* createTableOf(text: string): Steps<CreateTable> {
-  const tokens = yield* Lexemes.read(text);
-  tokens.expect('CREATE');
-  if (tokens.skip('TEMP') || tokens.skip('TEMPORARY') || tokens.skip('GLOBAL') || tokens.skip('LOCAL'))
+  const lexemes = yield* Lexemes.read(text);
+  lexemes.expect('CREATE');
+  if (lexemes.skip('TEMP') || lexemes.skip('TEMPORARY') || lexemes.skip('GLOBAL') || lexemes.skip('LOCAL'))
     throw refusal('temporary tables are not implemented: every type is permanent');
-  tokens.skip('UNLOGGED');
-  tokens.expect('TABLE');
-  const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
-  const table = new Table(tokens, tokens.tableName());
-  if (tokens.skip('AS')) {
+  lexemes.skip('UNLOGGED');
+  lexemes.expect('TABLE');
+  const ifNotExists = lexemes.skip('IF', 'NOT', 'EXISTS');
+  const table = new Table(lexemes, lexemes.tableName());
+  if (lexemes.skip('AS')) {
     // Spaces in place of what stands before it, so that its errors have their places in the statement.
-    const { from } = tokens.next;
+    const { from } = lexemes.next;
     const query = text.slice(0, from).replaceAll(/[^\n]/g, ' ') + text.slice(from);
     return { ifNotExists, command: table.command(), query, notices: [] };
   }
-  tokens.list(() => table.item());
-  if (tokens.skip('WITH')) tokens.textInParentheses();
-  if (tokens.skip('INHERITS') || tokens.skip('PARTITION')) throw refusal('tables neither inherit nor have partitions');
-  tokens.expectEnd();
+  lexemes.list(() => table.item());
+  if (lexemes.skip('WITH')) lexemes.textInParentheses();
+  if (lexemes.skip('INHERITS') || lexemes.skip('PARTITION')) throw refusal('tables neither inherit nor have partitions');
+  lexemes.expectEnd();
   return { ifNotExists, command: table.command(), query: null, notices: [...table.notices] };
 }
 
@@ -78,8 +78,8 @@ class Table {
   readonly #properties: Record<string, PropertyDefinition> = {};
   #primaryKey: string | null = null;
 
-  constructor(tokens: Lexemes, name: string) {
-    this.#tokens = tokens;
+  constructor(lexemes: Lexemes, name: string) {
+    this.#tokens = lexemes;
     this.#name = name;
   }
 
@@ -97,82 +97,82 @@ class Table {
   }
 
   item(): void {
-    const tokens = this.#tokens;
-    if (tokens.skip('CONSTRAINT')) {
-      tokens.name('the name of the constraint');
+    const lexemes = this.#tokens;
+    if (lexemes.skip('CONSTRAINT')) {
+      lexemes.name('the name of the constraint');
       return this.#constraint();
     }
     if (
-      ['PRIMARY', 'UNIQUE', 'CHECK', 'FOREIGN', 'EXCLUDE', 'LIKE'].includes(tokens.next.text.toUpperCase()) &&
-      tokens.next.kind === 'word'
+      ['PRIMARY', 'UNIQUE', 'CHECK', 'FOREIGN', 'EXCLUDE', 'LIKE'].includes(lexemes.next.text.toUpperCase()) &&
+      lexemes.next.kind === 'word'
     )
       return this.#constraint();
     this.#column();
   }
 
   #constraint(): void {
-    const tokens = this.#tokens;
-    if (tokens.skip('PRIMARY', 'KEY')) {
-      const names = tokens.list(() => tokens.name('a column'));
+    const lexemes = this.#tokens;
+    if (lexemes.skip('PRIMARY', 'KEY')) {
+      const names = lexemes.list(() => lexemes.name('a column'));
       if (names.length > 1) throw refusal('a primary key is one column: join several into one');
       return this.#key(names[0]!);
     }
-    if (tokens.skip('FOREIGN', 'KEY')) {
-      const names = tokens.list(() => tokens.name('a column'));
-      tokens.expect('REFERENCES');
+    if (lexemes.skip('FOREIGN', 'KEY')) {
+      const names = lexemes.list(() => lexemes.name('a column'));
+      lexemes.expect('REFERENCES');
       for (const name of names) this.#refer(name);
       return;
     }
-    throw refusal(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
+    throw refusal(unkept[lexemes.next.text.toUpperCase()] ?? `${lexemes.next.text} is not implemented`);
   }
 
   #column(): void {
-    const tokens = this.#tokens;
-    const name = tokens.name('the name of a column');
+    const lexemes = this.#tokens;
+    const name = lexemes.name('the name of a column');
     if (Object.hasOwn(this.#properties, name))
       throw new ServiceError('REL_INVALID', `column ${JSON.stringify(name)} is named twice`, { reason: 'named-twice' });
     const type = this.#type();
     this.#properties[name] = { ...type, required: false, masked: false, indexed: false, subject: false };
     for (;;) {
-      if (tokens.skip('NOT', 'NULL')) this.#set(name, { required: true });
-      else if (tokens.skip('NULL')) continue;
-      else if (tokens.skip('CONSTRAINT')) tokens.name('the name of the constraint');
-      else if (tokens.skip('PRIMARY', 'KEY')) this.#key(name);
-      else if (tokens.skip('COLLATE')) this.#skipName();
-      else if (tokens.skip('REFERENCES')) this.#refer(name);
-      else if (tokens.next.kind === 'word')
-        throw refusal(unkept[tokens.next.text.toUpperCase()] ?? `${tokens.next.text} is not implemented`);
+      if (lexemes.skip('NOT', 'NULL')) this.#set(name, { required: true });
+      else if (lexemes.skip('NULL')) continue;
+      else if (lexemes.skip('CONSTRAINT')) lexemes.name('the name of the constraint');
+      else if (lexemes.skip('PRIMARY', 'KEY')) this.#key(name);
+      else if (lexemes.skip('COLLATE')) this.#skipName();
+      else if (lexemes.skip('REFERENCES')) this.#refer(name);
+      else if (lexemes.next.kind === 'word')
+        throw refusal(unkept[lexemes.next.text.toUpperCase()] ?? `${lexemes.next.text} is not implemented`);
       else return;
     }
   }
 
   #type(): { readonly type: ColumnType; readonly dims: number } {
-    const tokens = this.#tokens;
-    if (tokens.skip('PG_CATALOG') || tokens.skip('PUBLIC')) tokens.expect('.');
-    const name = tokens.name('a type').toUpperCase();
+    const lexemes = this.#tokens;
+    if (lexemes.skip('PG_CATALOG') || lexemes.skip('PUBLIC')) lexemes.expect('.');
+    const name = lexemes.name('a type').toUpperCase();
     const type = columnTypes[name];
     if (type === undefined) {
       const detail = refusedTypes[name];
       if (detail !== undefined) throw refusal(detail);
       throw new ServiceError('REL_INVALID', `there is no type ${JSON.stringify(name.toLowerCase())}`, { reason: 'no-such-type' });
     }
-    if (name === 'DOUBLE') tokens.skip('PRECISION');
-    if (name === 'CHARACTER') tokens.skip('VARYING');
-    const size = tokens.next.text === '(' ? tokens.textInParentheses() : null;
+    if (name === 'DOUBLE') lexemes.skip('PRECISION');
+    if (name === 'CHARACTER') lexemes.skip('VARYING');
+    const size = lexemes.next.text === '(' ? lexemes.textInParentheses() : null;
     if (
       type === 'timestamp' &&
-      (tokens.skip('WITHOUT', 'TIME', 'ZONE') || name === 'TIMESTAMP') &&
-      !tokens.skip('WITH', 'TIME', 'ZONE')
+      (lexemes.skip('WITHOUT', 'TIME', 'ZONE') || name === 'TIMESTAMP') &&
+      !lexemes.skip('WITH', 'TIME', 'ZONE')
     )
       this.notices.add('instants are UTC and come back with their offset');
-    if (tokens.next.text === '[' || tokens.skip('ARRAY')) throw refusal('columns of arrays are not implemented: use json');
+    if (lexemes.next.text === '[' || lexemes.skip('ARRAY')) throw refusal('columns of arrays are not implemented: use json');
     if (size !== null && type === 'string') this.notices.add('lengths of texts are not checked');
     if (/^(INT|INT4|INTEGER|INT2|SMALLINT)$/.test(name))
       this.notices.add('integer columns hold 64 bits, and are shown as bigint');
     if (name === 'NUMERIC' || name === 'DECIMAL') this.notices.add('numeric columns hold doubles');
     if (type !== 'vector') return { type, dims: 0 };
     const dims = Number(size ?? 0);
-    if (!Number.isInteger(dims) || dims < 0) throw tokens.refusal('expected a number of dimensions');
+    if (!Number.isInteger(dims) || dims < 0) throw lexemes.refusal('expected a number of dimensions');
     return { type, dims };
   }
 
@@ -183,13 +183,13 @@ class Table {
   }
 
   #refer(name: string): void {
-    const tokens = this.#tokens;
-    const references = tokens.tableName();
-    if (tokens.next.text === '(') tokens.textInParentheses();
-    if (tokens.skip('MATCH')) tokens.take();
-    while (tokens.skip('ON')) {
-      tokens.take();
-      if (!tokens.skip('NO', 'ACTION') && !tokens.skip('RESTRICT'))
+    const lexemes = this.#tokens;
+    const references = lexemes.tableName();
+    if (lexemes.next.text === '(') lexemes.textInParentheses();
+    if (lexemes.skip('MATCH')) lexemes.take();
+    while (lexemes.skip('ON')) {
+      lexemes.take();
+      if (!lexemes.skip('NO', 'ACTION') && !lexemes.skip('RESTRICT'))
         throw refusal('ON DELETE and ON UPDATE are not implemented: references are not enforced');
     }
     this.#set(name, { references });

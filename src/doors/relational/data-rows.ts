@@ -1,6 +1,6 @@
-/** Rows of an answer on their way to a client, resumed where they stopped. */
+/** Sends rows of an answer as DataRow messages, and resumes a portal where it stopped. */
 import type { Answer } from '../../planner/planner-contract.ts';
-import type { Field, Replies } from './replies.ts';
+import type { Field, PostgresReplies } from './replies.ts';
 import { WireColumn } from './wire-column.ts';
 
 /** Bytes written in one turn, before other work and the socket get theirs. */
@@ -25,7 +25,7 @@ export class DataRows {
   }
 
   /** Writes rows, so many at most, until there is enough to send; how many it wrote. */
-  put(replies: Replies, most: number): number {
+  put(replies: PostgresReplies, most: number): number {
     const { batches } = this.answer;
     const columns = this.#columns;
     let written = 0;

@@ -46,7 +46,7 @@ const kinds = {
 export type Droppable = keyof typeof kinds;
 
 /** The tables and views that the caller sees, by name. */
-export interface Standing {
+export interface ExistingObjects {
   readonly isTable: (name: string) => boolean;
   readonly isView: (name: string) => boolean;
   /** Absent: it is no view. */
@@ -54,20 +54,20 @@ export interface Standing {
 }
 
 export function* dropOf(said: string): Steps<Drop> {
-  const tokens = yield* Lexemes.read(said);
-  tokens.expect('DROP');
-  const isMaterialized = tokens.skip('MATERIALIZED');
-  const what = (Object.keys(kinds) as Droppable[]).find((kind) => tokens.skip(kind));
-  if (what === undefined || (isMaterialized && what !== 'VIEW')) throw notDropped(tokens);
-  if (what === 'INDEX') tokens.skip('CONCURRENTLY');
-  const ifExists = tokens.skip('IF', 'EXISTS');
-  const names = [nameOf(tokens, what)];
-  while (tokens.skip(',')) {
-    yield* tokens.pause();
-    names.push(nameOf(tokens, what));
+  const lexemes = yield* Lexemes.read(said);
+  lexemes.expect('DROP');
+  const isMaterialized = lexemes.skip('MATERIALIZED');
+  const what = (Object.keys(kinds) as Droppable[]).find((kind) => lexemes.skip(kind));
+  if (what === undefined || (isMaterialized && what !== 'VIEW')) throw notDropped(lexemes);
+  if (what === 'INDEX') lexemes.skip('CONCURRENTLY');
+  const ifExists = lexemes.skip('IF', 'EXISTS');
+  const names = [nameOf(lexemes, what)];
+  while (lexemes.skip(',')) {
+    yield* lexemes.pause();
+    names.push(nameOf(lexemes, what));
   }
-  if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
-  tokens.expectEnd();
+  if (!lexemes.skip('CASCADE')) lexemes.skip('RESTRICT');
+  lexemes.expectEnd();
   const tag = isMaterialized ? 'DROP MATERIALIZED VIEW' : `DROP ${what === 'USER' ? 'ROLE' : what}`;
   return { what, isMaterialized, ifExists, names, tag };
 }
@@ -78,14 +78,14 @@ const others: ReadonlySet<string> = new Set(
   ),
 );
 
-function notDropped(tokens: Lexemes): ServiceError {
-  const word = tokens.next.text.toUpperCase();
-  if (tokens.next.kind === 'word' && others.has(word))
+function notDropped(lexemes: Lexemes): ServiceError {
+  const word = lexemes.next.text.toUpperCase();
+  if (lexemes.next.kind === 'word' && others.has(word))
     return new ServiceError('REL_NOT_IMPLEMENTED', `DROP ${word} is not implemented`);
-  return tokens.refusal('expected what is dropped: TABLE, VIEW, INDEX …');
+  return lexemes.refusal('expected what is dropped: TABLE, VIEW, INDEX …');
 }
 
-export function standingIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' | 'views'>): Standing {
+export function existingObjectsIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' | 'views'>): ExistingObjects {
   return {
     isTable: (name) => catalog.type(name) !== undefined,
     isView: (wanted) => views.some(({ name }) => name === wanted),
@@ -96,13 +96,13 @@ export function standingIn({ catalog, views }: Pick<GovernedSnapshot, 'catalog' 
   };
 }
 
-function nameOf(tokens: Lexemes, what: Droppable): DroppedName {
-  const first = tokens.name('a name');
-  const second = tokens.skip('.') ? tokens.name('a name') : null;
-  if ((what === 'FUNCTION' || what === 'PROCEDURE') && tokens.next.text === '(') tokens.textInParentheses();
+function nameOf(lexemes: Lexemes, what: Droppable): DroppedName {
+  const first = lexemes.name('a name');
+  const second = lexemes.skip('.') ? lexemes.name('a name') : null;
+  if ((what === 'FUNCTION' || what === 'PROCEDURE') && lexemes.next.text === '(') lexemes.textInParentheses();
   if (what === 'TRIGGER') {
-    tokens.expect('ON');
-    tokens.tableName();
+    lexemes.expect('ON');
+    lexemes.tableName();
   }
   return second === null ? { schema: null, name: first } : { schema: first, name: second };
 }
@@ -111,18 +111,18 @@ function nameOf(tokens: Lexemes, what: Droppable): DroppedName {
 export function droppedNotice(
   { what, isMaterialized, ifExists }: Drop,
   { schema, name }: DroppedName,
-  standing: Standing,
+  existingObjects: ExistingObjects,
 ): string | null {
   const { called, sqlstate }: Kind = kinds[what];
   const inSchema = schema === null || schema === 'public';
-  if (what === 'VIEW' && inSchema && standing.isMaterialized(name) === isMaterialized) return null;
-  if (inSchema) refuseThere(what, name, standing);
+  if (what === 'VIEW' && inSchema && existingObjects.isMaterialized(name) === isMaterialized) return null;
+  if (inSchema) refuseThere(what, name, existingObjects);
   const missing = inSchema ? `${called} ${JSON.stringify(name)}` : `schema ${JSON.stringify(schema)}`;
   if (ifExists) return `${missing} does not exist, skipping`;
   throw new ProtocolRefusal(inSchema ? sqlstate : '3F000', 'REL_NOT_FOUND', `${missing} does not exist`);
 }
 
-function refuseThere(what: Droppable, name: string, { isTable, isView, isMaterialized }: Standing): void {
+function refuseThere(what: Droppable, name: string, { isTable, isView, isMaterialized }: ExistingObjects): void {
   const quoted = JSON.stringify(name);
   const keptError = (why: string): ServiceError => new ServiceError('REL_NOT_IMPLEMENTED', why);
   switch (what) {

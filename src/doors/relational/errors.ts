@@ -1,4 +1,4 @@
-/** Errors of this store as Postgres has them. */
+/** ErrorResponse fields of a failure: SQLSTATE, severity, constraint and position. */
 import { type ErrorCode, ServiceError } from '../../errors.ts';
 import { errorCodesOf, sqlstateOfReason } from '../error-codes.ts';
 import type { BrokenConstraint, ErrorFields } from './replies.ts';

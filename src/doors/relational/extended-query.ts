@@ -7,9 +7,9 @@ import type { Executed } from '../../planner/planner-contract.ts';
 import type { ParameterType } from '../../planner/syntax/statement.ts';
 import type { Frontend } from './codec.ts';
 import { inTurns, type Steps } from '../../planner/expressions/resumable-steps.ts';
-import { type Command, commandOf, isControl, splitStatements } from './parse-command.ts';
-import { type Bound, toldOid } from './parameters.ts';
-import type { Replies } from './replies.ts';
+import { type SqlCommand, commandOf, isControl, splitStatements } from './parse-command.ts';
+import { type BoundParameter, describedOid } from './parameters.ts';
+import type { PostgresReplies } from './replies.ts';
 import type { DataRows } from './data-rows.ts';
 import type { Ask, CommandRunner } from './command-runner.ts';
 import { ProtocolRefusal } from './errors.ts';
@@ -20,7 +20,7 @@ type Of<K extends Extension['kind']> = Extract<Extension, { readonly kind: K }>;
 interface Prepared {
   readonly text: string;
   /** The command; null: an empty statement. */
-  readonly command: Command | null;
+  readonly command: SqlCommand | null;
   readonly oids: readonly number[];
   /** The types of its parameters, once they are inferred. */
   types: readonly ParameterType[] | null;
@@ -44,7 +44,7 @@ const namesMax = 10_000;
 
 export class ExtendedQuery {
   readonly #runner: CommandRunner;
-  readonly #replies: Replies;
+  readonly #replies: PostgresReplies;
   readonly #yieldTurn: () => Promise<void>;
   readonly #statements = new Map<string, Prepared>();
   readonly #portals = new Map<string, Portal>();
@@ -55,7 +55,7 @@ export class ExtendedQuery {
   #closings: Of<'close'>[] = [];
   #skipping = false;
 
-  constructor(runner: CommandRunner, replies: Replies, yieldTurn: () => Promise<void>) {
+  constructor(runner: CommandRunner, replies: PostgresReplies, yieldTurn: () => Promise<void>) {
     this.#runner = runner;
     this.#replies = replies;
     this.#yieldTurn = yieldTurn;
@@ -216,7 +216,7 @@ export class ExtendedQuery {
     const { parameters, columns } = await this.#runner.describe(command, oids);
     prepared.types = parameters;
     const lists = new Map(command.spreads.map(({ parameter, stated }) => [parameter, stated]));
-    replies.parameterTypes(parameters.map((type, i) => toldOid(oids[i] ?? 0, type, lists.get(i + 1))));
+    replies.parameterTypes(parameters.map((type, i) => describedOid(oids[i] ?? 0, type, lists.get(i + 1))));
     if (columns.length === 0) replies.bare('n');
     else replies.fields(this.#runner.fieldsOf(columns, []));
   }
@@ -252,11 +252,11 @@ export class ExtendedQuery {
     else this.#replies.bare('s');
   }
 
-  async #run(portal: Portal, command: Ask | Extract<Command, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
+  async #run(portal: Portal, command: Ask | Extract<SqlCommand, { readonly kind: 'show' }>): Promise<NonNullable<Portal['ran']>> {
     if (portal.ran !== null) return portal.ran;
     const { values, formats, resultFormats, prepared } = portal;
     const keepTypes = (types: readonly ParameterType[]): void => void (prepared.types = types);
-    const bound: Bound = { values, formats, oids: prepared.oids, types: prepared.types, onTypes: keepTypes };
+    const bound: BoundParameter = { values, formats, oids: prepared.oids, types: prepared.types, onTypes: keepTypes };
     const executed = command.kind === 'show' ? this.#runner.show(command.name) : await this.#runner.ask(command, bound);
     portal.ran = { executed, rows: this.#runner.rowsOf(executed.answer, resultFormats) };
     return portal.ran;
@@ -274,16 +274,16 @@ export class ExtendedQuery {
   }
 
   #statement(name: string): Prepared {
-    const found = this.#statements.get(name);
-    if (found === undefined)
+    const preparedStatement = this.#statements.get(name);
+    if (preparedStatement === undefined)
       throw new ProtocolRefusal('26000', 'REL_NOT_FOUND', `no statement ${JSON.stringify(name)} is prepared on this connection`);
-    return found;
+    return preparedStatement;
   }
 
   #portal(name: string): Portal {
-    const found = this.#portalOf(name);
-    if (found === undefined) throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(name)} is open`);
-    return found;
+    const portal = this.#portalOf(name);
+    if (portal === undefined) throw new ProtocolRefusal('34000', 'REL_NOT_FOUND', `no portal ${JSON.stringify(name)} is open`);
+    return portal;
   }
 
   #portalOf(name: string): Portal | undefined {

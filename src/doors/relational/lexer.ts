@@ -1,4 +1,4 @@
-/** Words of the statements that the door parses itself, CREATE TABLE and COPY: names keep their case, as in queries. */
+/** Lexemes of the statements that the door parses itself, CREATE TABLE, COPY, DROP: names keep their case, as in queries. */
 import { ServiceError } from '../../errors.ts';
 import type { Steps } from '../../planner/expressions/resumable-steps.ts';
 
@@ -31,7 +31,7 @@ export class Lexemes {
   /** In steps: a statement has up to a million of them. */
   static *read(text: string): Steps<Lexemes> {
     const tokens: Lexeme[] = [];
-    for (const token of tokensOf(text)) if (tokens.push(token) % tokensPerStep === 0) yield;
+    for (const lexeme of tokensOf(text)) if (tokens.push(lexeme) % tokensPerStep === 0) yield;
     return new Lexemes(text, tokens);
   }
 
@@ -45,9 +45,9 @@ export class Lexemes {
   }
 
   take(): Lexeme {
-    const token = this.next;
+    const lexeme = this.next;
     this.#at++;
-    return token;
+    return lexeme;
   }
 
   /** Takes these words where all of them come next, in any case. */
@@ -119,8 +119,8 @@ export class Lexemes {
     const before = this.text.slice(0, from);
     const line = before.split('\n').length;
     const column = from - before.lastIndexOf('\n');
-    const found = text === '' ? 'the end' : JSON.stringify(text.slice(0, 40));
-    return new ServiceError('REL_PARSE', `${line}:${column}: ${why}, found ${found}`, { line, column });
+    const nextText = text === '' ? 'the end' : JSON.stringify(text.slice(0, 40));
+    return new ServiceError('REL_PARSE', `${line}:${column}: ${why}, found ${nextText}`, { line, column });
   }
 }
 

@@ -9,7 +9,7 @@ import type { Caller } from '../../governance/caller.ts';
 import type { Random } from '../../clock.ts';
 import { checkOrganization, organizationOf } from '../shared/credentials.ts';
 import { utf8 } from '../shared/utf8.ts';
-import type { Replies } from './replies.ts';
+import type { PostgresReplies } from './replies.ts';
 
 export const doorName = 'relational';
 
@@ -44,13 +44,13 @@ export class Login {
     ]);
   }
 
-  begin(replies: Replies): void {
+  begin(replies: PostgresReplies): void {
     this.#exchange = this.#parts.authenticator.scram(this.#parts.random);
     replies.authentication(authentication.sasl, Buffer.from(`${scramMechanism}\0\0`));
   }
 
   /** The caller once the second message has proven it. Throws REL_UNAUTHENTICATED or REL_INVALID. */
-  proceed(body: Buffer, replies: Replies): Caller | null {
+  proceed(body: Buffer, replies: PostgresReplies): Caller | null {
     const exchange = this.#exchange!;
     if (!this.#challenged) {
       const end = body.indexOf(0);

@@ -8,7 +8,7 @@ import { microsecondsTo2000, parameterType } from '../../planner/system-catalogu
 import { withoutTrailing } from '../../log/values/trim-end.ts';
 
 /** Values of `$1`, `$2` … as they were bound. */
-export interface Bound {
+export interface BoundParameter {
   readonly values: readonly (Buffer | null)[];
   readonly formats: readonly number[];
   readonly oids: readonly number[];
@@ -67,24 +67,24 @@ const parameterTypes: Readonly<Record<number, ParameterType>> = {
 /** null: the client leaves it open. Throws REL_NOT_IMPLEMENTED for a type that no column is of. */
 export function statedType(stated: number): ParameterType | null {
   if (stated === 0 || stated === oid.unknown) return null;
-  const found = parameterTypes[stated];
-  if (found === undefined) {
+  const parameterType = parameterTypes[stated];
+  if (parameterType === undefined) {
     const what = stated === oid.bytea ? 'bytea' : `the type of number ${stated}`;
     throw new ServiceError(
       'REL_NOT_IMPLEMENTED',
       `parameters of ${what} are not implemented: send text, a number, a boolean, json or a timestamp`,
     );
   }
-  return found;
+  return parameterType;
 }
 
 /**
  * The type in which a parameter has to be sent, once its meaning is known; `list`: a list, of the type that a cast states, or 0.
  */
-export function toldOid(stated: number, found: ParameterType, list?: number): number {
+export function describedOid(stated: number, inferredType: ParameterType, list?: number): number {
   if (stated !== 0 && stated !== oid.unknown) return stated;
-  if (list === undefined) return parameterType(found).oid;
-  return list === 0 ? parameterType(found).array : list;
+  if (list === undefined) return parameterType(inferredType).oid;
+  return list === 0 ? parameterType(inferredType).array : list;
 }
 
 /** The type of a binary value for a column, by its length: clients send integers and numbers in the width that they have. */
@@ -97,11 +97,13 @@ export function parameterOid(column: ColumnType, bytes: number): number {
 /** The planner's value: of its stated type, or of the inferred one where the literal does not show it. */
 export function parameterOf(...given: Parameters<typeof parameterValue>): Literal | TypedValue {
   const value = parameterValue(...given);
-  const [, , stated, found] = given;
-  if (value === null) return new TypedValue(found, null);
+  const [, , stated, parameterType] = given;
+  if (value === null) return new TypedValue(parameterType, null);
   const isStated = stated !== 0 && stated !== oid.unknown;
-  const isInstant = found === 'timestamp' || found === 'date';
-  return isInstant || (isStated && (found === 'json' || found === 'vector')) ? new TypedValue(found, value) : value;
+  const isInstant = parameterType === 'timestamp' || parameterType === 'date';
+  return isInstant || (isStated && (parameterType === 'json' || parameterType === 'vector'))
+    ? new TypedValue(parameterType, value)
+    : value;
 }
 
 /** `number` counts from 1. */
@@ -109,12 +111,12 @@ export function parameterValue(
   bytes: Buffer | null,
   format: number,
   stated: number,
-  found: ParameterType,
+  inferredType: ParameterType,
   number: number,
 ): Literal {
   if (bytes === null) return null;
   try {
-    const type = stated === 0 || stated === oid.unknown ? parameterType(found).oid : stated;
+    const type = stated === 0 || stated === oid.unknown ? parameterType(inferredType).oid : stated;
     return format === 1 ? fromBinary(bytes, type) : fromText(utf8(bytes), type);
   } catch (error) {
     if (error instanceof Misfit)

@@ -11,7 +11,7 @@ import { checkLength } from '../../planner/languages/sql-lexer.ts';
 import { ProtocolRefusal } from './errors.ts';
 import { Lexemes } from './lexer.ts';
 
-export type Command =
+export type SqlCommand =
   | { readonly kind: 'begin'; readonly tag: string; readonly readOnly: boolean | null }
   | { readonly kind: 'commit' | 'rollback' }
   | { readonly kind: 'set'; readonly name: string; readonly value: string | null; readonly local: boolean }
@@ -42,7 +42,7 @@ export type Command =
       readonly advisory?: AdvisoryLockCall;
     };
 
-const asked = {
+const plainSelect = {
   kind: 'ask',
   mayWrite: false,
   verb: 'SELECT',
@@ -76,8 +76,8 @@ export function* splitStatements(text: string): Steps<string[]> {
   return statements;
 
   function add(statement: string): void {
-    const said = stripComments(statement);
-    if (said === '') return;
+    const bareText = stripComments(statement);
+    if (bareText === '') return;
     if (statements.length === statementsMax)
       throw new ServiceError('REL_TOO_LARGE', `a query holds at most ${statementsMax} statements: send more queries`);
     statements.push(statement);
@@ -116,10 +116,10 @@ const dollarTag = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y;
 const closings: Readonly<Record<string, string>> = { "'": "'", '"': '"', '`': '`', '--': '\n', '/*': '*/' };
 
 /** The first words of a bare text, in upper case; names in quotes as written. */
-function wordsOf(said: string, most: number): string[] {
+function wordsOf(bareText: string, most: number): string[] {
   const words: string[] = [];
   const pattern = /\s*("[^"]*"|[\p{L}_][\p{L}\p{N}_$]*|[^\s])/uy;
-  for (let match = pattern.exec(said); match && words.length < most; match = pattern.exec(said))
+  for (let match = pattern.exec(bareText); match && words.length < most; match = pattern.exec(bareText))
     words.push(match[1]!.startsWith('"') ? match[1]! : match[1]!.toUpperCase());
   return words;
 }
@@ -132,7 +132,7 @@ const writes = /\b(INSERT|UPDATE|DELETE)\b/i;
 /** A procedure that writes says so behind its name. */
 const callWrites = /^\s*(PURPOSE\s+'[^']*'\s*)?CALL\s+\w+\s*\.\s*\w+\s*\.\s*write\b/i;
 
-const refusals: Readonly<Record<string, string>> = {
+const refusedStatements: Readonly<Record<string, string>> = {
   LISTEN: 'LISTEN is not implemented: WATCH on the HTTP door tells of changes',
   NOTIFY: 'NOTIFY is not implemented',
   DECLARE: 'cursors of SQL are not implemented: portals of the protocol fetch rows in parts',
@@ -149,19 +149,19 @@ const refusals: Readonly<Record<string, string>> = {
 };
 
 /** In steps. REL_PARSE for one that is longer than a statement may be. */
-export function* commandOf(statement: string): Steps<Command> {
+export function* commandOf(statement: string): Steps<SqlCommand> {
   checkLength(statement);
   const advisory = /advisory/i.test(statement) ? advisoryLockCallIn(stripComments(statement)) : null;
-  if (advisory !== null) return { ...asked, text: statement, advisory };
+  if (advisory !== null) return { ...plainSelect, text: statement, advisory };
   const text = yield* withListsWritten(yield* withoutSchema(statement));
-  const said = stripComments(text);
+  const bareText = stripComments(text);
   // Nearly all texts are of these, and no further word of one matters.
-  const words = /^SELECT[\s(*]/i.test(said) ? ['SELECT'] : wordsOf(said.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
-  const ownCommand = transactionCommand(words) ?? settingCommand(words, said) ?? (yield* tableCommand(words, said, text));
-  return ownCommand ?? (yield* plannerCommand(words, said, text));
+  const words = /^SELECT[\s(*]/i.test(bareText) ? ['SELECT'] : wordsOf(bareText.replace(/^PURPOSE\s+'[^']*'/i, ''), 12);
+  const ownCommand = transactionCommand(words) ?? settingCommand(words, bareText) ?? (yield* tableCommand(words, bareText, text));
+  return ownCommand ?? (yield* plannerCommand(words, bareText, text));
 }
 
-function transactionCommand(words: readonly string[]): Command | null {
+function transactionCommand(words: readonly string[]): SqlCommand | null {
   const [first, second] = words;
   switch (first) {
     case 'BEGIN':
@@ -186,16 +186,16 @@ function transactionCommand(words: readonly string[]): Command | null {
 }
 
 /** Settings of the session, and what it keeps under a name: prepared statements, cursors, channels. */
-function settingCommand(words: readonly string[], said: string): Command | null {
+function settingCommand(words: readonly string[], bareText: string): SqlCommand | null {
   const [first = '', second = ''] = words;
   switch (first) {
     case 'SET':
-      return set(said);
+      return set(bareText);
     case 'RESET':
-      return { kind: 'reset', name: variableName(said.slice(first.length)) };
+      return { kind: 'reset', name: variableName(bareText.slice(first.length)) };
     case 'SHOW':
       if (second === '') throw new ServiceError('REL_PARSE', 'SHOW takes the name of a setting, or ALL');
-      return { kind: 'show', name: variableName(said.slice(first.length)) };
+      return { kind: 'show', name: variableName(bareText.slice(first.length)) };
     case 'DISCARD':
       return { kind: 'discard', name: second };
     case 'CLOSE':
@@ -219,30 +219,30 @@ function settingCommand(words: readonly string[], said: string): Command | null 
 }
 
 /** Statements about types as tables, and COPY. */
-function* tableCommand(words: readonly string[], said: string, text: string): Steps<Command | null> {
+function* tableCommand(words: readonly string[], bareText: string, text: string): Steps<SqlCommand | null> {
   const [first, second = ''] = words;
   switch (first) {
     case 'TRUNCATE':
       return yield* truncate(text);
     case 'CREATE':
       if (second === 'EXTENSION') return extension(words);
-      if (second === 'INDEX') return yield* createIndex(said);
+      if (second === 'INDEX') return yield* createIndex(bareText);
       if (second === 'UNIQUE') throw notImplemented('UNIQUE is not implemented: only the primary key is unique');
-      if (second === 'SCHEMA') return yield* createSchema(said);
-      return tables.has(second) ? { kind: 'create-table', ...(yield* createTableOf(said)) } : null;
+      if (second === 'SCHEMA') return yield* createSchema(bareText);
+      return tables.has(second) ? { kind: 'create-table', ...(yield* createTableOf(bareText)) } : null;
     case 'DROP':
-      return second === 'LOOKUP' ? null : { kind: 'drop', ...(yield* dropOf(said)) };
+      return second === 'LOOKUP' ? null : { kind: 'drop', ...(yield* dropOf(bareText)) };
     case 'COPY':
-      return { kind: 'copy', copy: yield* copyOf(said), text: said };
+      return { kind: 'copy', copy: yield* copyOf(bareText), text: bareText };
   }
   return null;
 }
 
-function* plannerCommand(words: readonly string[], said: string, text: string): Steps<Command> {
+function* plannerCommand(words: readonly string[], bareText: string, text: string): Steps<SqlCommand> {
   const [first = ''] = words;
-  const refusal = refusals[first];
+  const refusal = refusedStatements[first];
   if (refusal !== undefined) throw notImplemented(refusal);
-  const callsWrite = first === 'CALL' && callWrites.test(said);
+  const callsWrite = first === 'CALL' && callWrites.test(bareText);
   const mayWrite =
     first === 'CALL' ? callsWrite : questions.has(first) ? false : first !== 'WITH' || writes.test(text.replaceAll(noWords, ''));
   const verb = /^[\p{L}]/u.test(first) ? first : 'SELECT';
@@ -267,26 +267,27 @@ function viewTag([first, ...words]: readonly string[]): string | null {
 /** Spaces in place of `public.`, the one schema there is: places of errors stay those of the text that was sent. */
 function* withoutSchema(text: string): Steps<string> {
   if (!/\bpublic"?\s*\./i.test(text)) return text;
-  const tokens = yield* Lexemes.read(text);
+  const lexemes = yield* Lexemes.read(text);
   let bare = '';
   let at = 0;
-  for (let { from, text: name, kind } = tokens.next; kind !== 'end'; { from, text: name, kind } = tokens.next) {
-    yield* tokens.pause();
-    tokens.take();
-    const isSchema = name === 'public' && (kind === 'word' || kind === 'name') && tokens.next.text === '.';
+  for (let { from, text: name, kind } = lexemes.next; kind !== 'end'; { from, text: name, kind } = lexemes.next) {
+    yield* lexemes.pause();
+    lexemes.take();
+    const isSchema = name === 'public' && (kind === 'word' || kind === 'name') && lexemes.next.text === '.';
     if (!isSchema) continue;
-    const { to } = tokens.take();
+    const { to } = lexemes.take();
     bare += text.slice(at, from) + ' '.repeat(to - from);
     at = to;
   }
   return bare + text.slice(at);
 }
 
-function begin(modes: readonly string[], tag: string): Command {
-  const said = modes.join(' ');
-  if (!transactionModes.test(said)) throw new ServiceError('REL_PARSE', `no such mode of a transaction: ${said.toLowerCase()}`);
-  if (/SERIALIZABLE/.test(said)) throw notImplemented('SERIALIZABLE is not implemented: a transaction is REPEATABLE READ');
-  return { kind: 'begin', tag, readOnly: readOnlyOf(said) };
+function begin(modes: readonly string[], tag: string): SqlCommand {
+  const bareText = modes.join(' ');
+  if (!transactionModes.test(bareText))
+    throw new ServiceError('REL_PARSE', `no such mode of a transaction: ${bareText.toLowerCase()}`);
+  if (/SERIALIZABLE/.test(bareText)) throw notImplemented('SERIALIZABLE is not implemented: a transaction is REPEATABLE READ');
+  return { kind: 'begin', tag, readOnly: readOnlyOf(bareText) };
 }
 
 const mode = '(?:ISOLATION LEVEL (?:SERIALIZABLE|REPEATABLE READ|READ (?:UN)?COMMITTED)|READ (?:ONLY|WRITE)|(?:NOT )?DEFERRABLE)';
@@ -313,57 +314,57 @@ const noCursor = (name: string): ServiceError =>
     `there is no cursor ${JSON.stringify(unquote(name))}: cursors of SQL are not implemented`,
   );
 
-function* createSchema(said: string): Steps<Command> {
-  const tokens = yield* Lexemes.read(said);
-  tokens.expect('CREATE', 'SCHEMA');
-  const ifNotExists = tokens.skip('IF', 'NOT', 'EXISTS');
-  const name = tokens.name('the name of a schema');
+function* createSchema(bareText: string): Steps<SqlCommand> {
+  const lexemes = yield* Lexemes.read(bareText);
+  lexemes.expect('CREATE', 'SCHEMA');
+  const ifNotExists = lexemes.skip('IF', 'NOT', 'EXISTS');
+  const name = lexemes.name('the name of a schema');
   if (name !== 'public') throw notImplemented('there is one schema, public');
   return { kind: 'create-schema', name, ifNotExists };
 }
 
 /** TRUNCATE [TABLE] [ONLY] t, … [RESTART | CONTINUE IDENTITY] [CASCADE | RESTRICT]: there are no sequences, and no keys of other tables. */
-function* truncate(said: string): Steps<Command> {
-  const tokens = yield* Lexemes.read(said);
-  tokens.expect('TRUNCATE');
-  tokens.skip('TABLE');
+function* truncate(bareText: string): Steps<SqlCommand> {
+  const lexemes = yield* Lexemes.read(bareText);
+  lexemes.expect('TRUNCATE');
+  lexemes.skip('TABLE');
   const tables: string[] = [];
   do {
-    yield* tokens.pause();
-    tokens.skip('ONLY');
-    tables.push(tokens.tableName());
-    tokens.skip('*');
-  } while (tokens.skip(','));
-  if (!tokens.skip('RESTART', 'IDENTITY')) tokens.skip('CONTINUE', 'IDENTITY');
-  if (!tokens.skip('CASCADE')) tokens.skip('RESTRICT');
-  tokens.expectEnd();
+    yield* lexemes.pause();
+    lexemes.skip('ONLY');
+    tables.push(lexemes.tableName());
+    lexemes.skip('*');
+  } while (lexemes.skip(','));
+  if (!lexemes.skip('RESTART', 'IDENTITY')) lexemes.skip('CONTINUE', 'IDENTITY');
+  if (!lexemes.skip('CASCADE')) lexemes.skip('RESTRICT');
+  lexemes.expectEnd();
   return { kind: 'truncate', tables: [...new Set(tables)] };
 }
 
-function* createIndex(said: string): Steps<Command> {
-  const tokens = yield* Lexemes.read(said);
-  tokens.expect('CREATE', 'INDEX');
-  tokens.skip('CONCURRENTLY');
-  tokens.skip('IF', 'NOT', 'EXISTS');
-  if (!tokens.skip('ON')) {
-    tokens.name('the name of an index');
-    tokens.expect('ON');
+function* createIndex(bareText: string): Steps<SqlCommand> {
+  const lexemes = yield* Lexemes.read(bareText);
+  lexemes.expect('CREATE', 'INDEX');
+  lexemes.skip('CONCURRENTLY');
+  lexemes.skip('IF', 'NOT', 'EXISTS');
+  if (!lexemes.skip('ON')) {
+    lexemes.name('the name of an index');
+    lexemes.expect('ON');
   }
-  tokens.skip('ONLY');
-  const table = tokens.tableName();
-  if (tokens.skip('USING')) tokens.name('a method');
+  lexemes.skip('ONLY');
+  const table = lexemes.tableName();
+  if (lexemes.skip('USING')) lexemes.name('a method');
   const columns: string[] = [];
-  tokens.list(() => {
-    const { kind, text } = tokens.next;
+  lexemes.list(() => {
+    const { kind, text } = lexemes.next;
     // An expression reads columns too, but says so in a grammar of its own.
-    if (kind === 'sign') return void tokens.textInParentheses();
-    tokens.take();
-    if (tokens.next.text === '(') tokens.textInParentheses();
+    if (kind === 'sign') return void lexemes.textInParentheses();
+    lexemes.take();
+    if (lexemes.next.text === '(') lexemes.textInParentheses();
     else columns.push(text);
-    while (tokens.next.text !== ',' && tokens.next.text !== ')') {
-      if (tokens.next.kind === 'end') throw tokens.refusal('expected )');
-      if (tokens.next.text === '(') tokens.textInParentheses();
-      else tokens.take();
+    while (lexemes.next.text !== ',' && lexemes.next.text !== ')') {
+      if (lexemes.next.kind === 'end') throw lexemes.refusal('expected )');
+      if (lexemes.next.text === '(') lexemes.textInParentheses();
+      else lexemes.take();
     }
   });
   return { kind: 'create-index', table, columns };
@@ -372,11 +373,11 @@ function* createIndex(said: string): Steps<Command> {
 const planned: ReadonlySet<string> = new Set(['INSERT', 'UPDATE', 'DELETE', 'MERGE', 'SELECT']);
 
 /** Runs at once, and has no columns before it has run. */
-export function isControl({ mayWrite, verb }: Extract<Command, { readonly kind: 'ask' }>): boolean {
+export function isControl({ mayWrite, verb }: Extract<SqlCommand, { readonly kind: 'ask' }>): boolean {
   return mayWrite && !planned.has(verb);
 }
 
-function extension(words: readonly string[]): Command {
+function extension(words: readonly string[]): SqlCommand {
   const name = unquote(words[words[2] === 'IF' ? 5 : 2] ?? '');
   if (name.toLowerCase() !== 'vector') throw notImplemented('the only extension is vector, and it is always there');
   return { kind: 'nothing', tag: 'CREATE EXTENSION', notice: 'vectors are always there: nothing was created' };
@@ -384,11 +385,12 @@ function extension(words: readonly string[]): Command {
 
 const variableTextMax = 4_096;
 
-function set(said: string): Command {
-  if (said.length > variableTextMax) throw new ServiceError('REL_TOO_LARGE', `SET takes at most ${variableTextMax} characters`);
-  const scope = /^SET\s*(?:(SESSION|LOCAL)\s+)?/i.exec(said)!;
+function set(bareText: string): SqlCommand {
+  if (bareText.length > variableTextMax)
+    throw new ServiceError('REL_TOO_LARGE', `SET takes at most ${variableTextMax} characters`);
+  const scope = /^SET\s*(?:(SESSION|LOCAL)\s+)?/i.exec(bareText)!;
   const local = scope[1]?.toUpperCase() === 'LOCAL';
-  const rest = said.slice(scope[0].length);
+  const rest = bareText.slice(scope[0].length);
   const modes = /^(CHARACTERISTICS\s+AS\s+)?(TRANSACTION\b.*)$/is.exec(rest);
   if (modes) {
     const begun = begin(wordsOf(modes[2]!, 12), '');

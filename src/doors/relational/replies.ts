@@ -39,7 +39,7 @@ export type TransactionStatus = 'I' | 'T' | 'E';
 /** Row descriptions by their list of fields, which statements share. */
 const described = new WeakMap<readonly Field[], Uint8Array>();
 
-export class Replies {
+export class PostgresReplies {
   readonly writer = new ByteWriter(512);
   #start = 0;
 

@@ -1,11 +1,11 @@
 /** Statements of a session that are about types as tables: CREATE TABLE and INDEX, TRUNCATE, DROP. */
 import type { Action, Invocation } from '../../governance/gate-contract.ts';
 import type { Executed, OutputColumn, PlannerDoor, QueryOptions } from '../../planner/planner-contract.ts';
-import type { Command } from './parse-command.ts';
+import type { SqlCommand } from './parse-command.ts';
 import { checkIndexed } from './create-index.ts';
 import { filledTable } from './create-table.ts';
-import { droppedNotice, standingIn } from './drop-statement.ts';
-import type { Replies } from './replies.ts';
+import { droppedNotice, existingObjectsIn } from './drop-statement.ts';
+import type { PostgresReplies } from './replies.ts';
 import { ProtocolRefusal } from './errors.ts';
 
 /** The settings of a session, as a statement goes by them. */
@@ -19,7 +19,7 @@ export interface StatementOptions {
 
 export interface SchemaSession {
   readonly planner: PlannerDoor;
-  readonly replies: Replies;
+  readonly replies: PostgresReplies;
   /** Runs one invocation of the gate. */
   readonly enter: <T>(
     action: Action,
@@ -37,7 +37,7 @@ export class SchemaStatements {
   }
 
   async createTable(
-    { ifNotExists, command, query, notices }: Extract<Command, { readonly kind: 'create-table' }>,
+    { ifNotExists, command, query, notices }: Extract<SqlCommand, { readonly kind: 'create-table' }>,
     isInTransaction: boolean,
   ): Promise<void> {
     const { replies, enter, withTimeout } = this.#session;
@@ -60,7 +60,7 @@ export class SchemaStatements {
     replies.complete(`SELECT ${written?.inserted ?? 0}`);
   }
 
-  async createIndex({ table, columns }: Extract<Command, { readonly kind: 'create-index' }>): Promise<void> {
+  async createIndex({ table, columns }: Extract<SqlCommand, { readonly kind: 'create-index' }>): Promise<void> {
     const { replies, enter } = this.#session;
     await enter('inspect', false, async (invocation) => {
       invocation.describe({ template: 'CREATE INDEX', objectType: table });
@@ -75,12 +75,12 @@ export class SchemaStatements {
     for (const table of tables) await this.#execute('query', `DELETE FROM ${quoteName(table)}`);
   }
 
-  async drop(command: Extract<Command, { readonly kind: 'drop' }>): Promise<void> {
+  async drop(command: Extract<SqlCommand, { readonly kind: 'drop' }>): Promise<void> {
     const { replies, enter } = this.#session;
     const notices = await enter('inspect', false, async (invocation) => {
       invocation.describe({ template: command.tag, objectType: command.names[0]!.name });
-      const standing = standingIn(invocation.snapshot());
-      return command.names.map((name) => droppedNotice(command, name, standing));
+      const existingObjects = existingObjectsIn(invocation.snapshot());
+      return command.names.map((name) => droppedNotice(command, name, existingObjects));
     });
     for (const [i, notice] of notices.entries()) {
       if (notice !== null) replies.notice(notice);

@@ -12,7 +12,7 @@ import { type AdvisoryLocks, HeldLocks } from './advisory-locks.ts';
 import type { CancelKeys, CancelKey } from './cancel-keys.ts';
 import type { Frontend } from './codec.ts';
 import { Login, doorName } from './login.ts';
-import { Replies } from './replies.ts';
+import { PostgresReplies } from './replies.ts';
 import { ExtendedQuery } from './extended-query.ts';
 import { CommandRunner } from './command-runner.ts';
 import { errorFields, ProtocolRefusal } from './errors.ts';
@@ -36,7 +36,7 @@ type State =
 export class RelationalSession implements Session<Frontend> {
   readonly #parts: RelationalDependencies;
   readonly #connection: Connection;
-  readonly #replies = new Replies();
+  readonly #replies = new PostgresReplies();
   readonly #variables = new SessionVariables((name, value) => this.#replies.parameter(name, value));
   #state: State = { at: 'starting' };
   #extended: ExtendedQuery | null = null;
@@ -83,11 +83,11 @@ export class RelationalSession implements Session<Frontend> {
   }
 
   farewell(error: ServiceError): Uint8Array {
-    const told =
+    const recordedError =
       error.code === 'REL_UNAVAILABLE' && this.#state.at === 'open'
         ? new ProtocolRefusal('57P01', error.code, error.message)
         : error;
-    this.#replies.error(errorFields(told), 'FATAL');
+    this.#replies.error(errorFields(recordedError), 'FATAL');
     return this.#replies.take();
   }
 

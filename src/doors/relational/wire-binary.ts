@@ -3,7 +3,7 @@ import { ServiceError } from '../../errors.ts';
 import { parseInterval } from '../../planner/expressions/functions/intervals.ts';
 import { vectorIn } from '../../planner/expressions/functions/vectors.ts';
 import { elementOf, elementsOf } from '../../planner/system-catalogue/catalogue-types.ts';
-import type { Replies } from './replies.ts';
+import type { PostgresReplies } from './replies.ts';
 import { catalogueTypes, type WireType, wireTypes } from '../../planner/system-catalogue/postgres-column-types.ts';
 
 export function isFloat({ name }: WireType): boolean {
@@ -11,7 +11,7 @@ export function isFloat({ name }: WireType): boolean {
 }
 
 /** Writes the length of the type, then the number in so many bytes. */
-export function putBinaryNumber(replies: Replies, type: WireType, value: number): void {
+export function putBinaryNumber(replies: PostgresReplies, type: WireType, value: number): void {
   const { writer } = replies;
   const { size } = type;
   replies.int32(size);
@@ -32,7 +32,7 @@ const plain: ReadonlySet<string> = new Set(['text', 'name', 'varchar', 'bpchar',
  * Writes a cell that is kept as text in binary; null: the bytes are those of the text. REL_NOT_IMPLEMENTED for types that are
  * text only.
  */
-export function binaryText(type: WireType): ((replies: Replies, text: string) => void) | null {
+export function binaryText(type: WireType): ((replies: PostgresReplies, text: string) => void) | null {
   if (plain.has(type.name)) return null;
   if (type.name === 'char') return putCharacter;
   if (type === wireTypes.jsonb) return putJsonb;
@@ -47,20 +47,20 @@ export function binaryText(type: WireType): ((replies: Replies, text: string) =>
 
 const isWhole = ({ name }: WireType): boolean => ['int2', 'int4', 'int8', 'oid'].includes(name);
 
-function putCharacter(replies: Replies, text: string): void {
+function putCharacter(replies: PostgresReplies, text: string): void {
   replies.int32(1);
   replies.writer.byte(Buffer.from(text)[0] ?? 0);
 }
 
 /** The number of its form, which is 1 in every version of Postgres; its text. */
-function putJsonb(replies: Replies, text: string): void {
+function putJsonb(replies: PostgresReplies, text: string): void {
   replies.int32(1 + Buffer.byteLength(text));
   replies.writer.byte(1);
   replies.writer.string(text);
 }
 
 /** Microseconds, days, months. */
-function putInterval(replies: Replies, text: string): void {
+function putInterval(replies: PostgresReplies, text: string): void {
   const { microseconds, days, months } = parseInterval(text);
   replies.int32(16);
   const { writer } = replies;
@@ -72,7 +72,7 @@ function putInterval(replies: Replies, text: string): void {
 }
 
 /** Number of components, nothing, components. */
-function putVector(replies: Replies, text: string): void {
+function putVector(replies: PostgresReplies, text: string): void {
   const values = vectorIn(text)!;
   replies.int32(4 + values.length * 4);
   replies.int16(values.length);
@@ -86,7 +86,7 @@ function putVector(replies: Replies, text: string): void {
 }
 
 /** Dimensions, whether there are NULLs, type of the elements; length and first subscript; elements. */
-function putArray(replies: Replies, type: WireType, element: WireType, text: string): void {
+function putArray(replies: PostgresReplies, type: WireType, element: WireType, text: string): void {
   const isVector = type.name.endsWith('vector');
   const elements = isVector ? text.split(' ').filter(Boolean) : elementsOf(text, type.name);
   const { writer } = replies;

@@ -2,7 +2,7 @@
 import type { Vector } from '../../log/values/columns.ts';
 import { putI64, putInteger, putNumber } from '../../planner/formats/cell-text.ts';
 import { formatDay, formatZonedInstant } from '../../log/values/timestamp.ts';
-import type { Replies } from './replies.ts';
+import type { PostgresReplies } from './replies.ts';
 import { binaryText, isFloat, putBinaryNumber } from './wire-binary.ts';
 import {
   dateNumber,
@@ -21,7 +21,7 @@ export class WireColumn {
   /** The column's longs, low half before high; made for the first that is written by them. */
   #halves: Int32Array | null = null;
   /** Null: texts are sent as they are. */
-  #encode: ((replies: Replies, text: string) => void) | null = null;
+  #encode: ((replies: PostgresReplies, text: string) => void) | null = null;
 
   /** `digits`: of a fraction of a second, in text. */
   constructor(of: WireType, format: number, digits: number) {
@@ -37,7 +37,7 @@ export class WireColumn {
     this.#halves = null;
   }
 
-  put(replies: Replies, row: number): void {
+  put(replies: PostgresReplies, row: number): void {
     const vector = this.#vector;
     if (vector.kind === 'null' || this.#nulls?.[row] === 1) return replies.int32(-1);
     switch (vector.kind) {
@@ -61,13 +61,13 @@ export class WireColumn {
     }
   }
 
-  #bytes(replies: Replies, bytes: Uint8Array, from: number, to: number): void {
+  #bytes(replies: PostgresReplies, bytes: Uint8Array, from: number, to: number): void {
     if (this.#encode) return this.#encode(replies, Buffer.from(bytes.buffer, bytes.byteOffset + from, to - from).toString());
     replies.int32(to - from);
     replies.writer.copy(bytes, from, to);
   }
 
-  #number(replies: Replies, value: number): void {
+  #number(replies: PostgresReplies, value: number): void {
     if (this.#isInstant) return this.#instant(replies, BigInt(value));
     const { writer } = replies;
     if (this.#binary) return putBinaryNumber(replies, this.#type, value);
@@ -80,7 +80,7 @@ export class WireColumn {
     writer.length = to;
   }
 
-  #long(replies: Replies, row: number): void {
+  #long(replies: PostgresReplies, row: number): void {
     const vector = this.#vector as Extract<Vector, { kind: 'i64' }>;
     if (this.#isInstant) return this.#instant(replies, vector.values[row]!);
     if (this.#type === wireTypes.float8) return this.#number(replies, Number(vector.values[row]!));
@@ -112,7 +112,7 @@ export class WireColumn {
     return this.#type === wireTypes.timestamptz || this.#type === wireTypes.date || this.#isLocal;
   }
 
-  #instant(replies: Replies, ns: bigint): void {
+  #instant(replies: PostgresReplies, ns: bigint): void {
     const isDate = this.#type === wireTypes.date;
     if (!this.#binary) {
       const text = isDate ? formatDay(ns) : formatZonedInstant(ns, this.#digits);
@@ -126,7 +126,7 @@ export class WireColumn {
     writer.length += 8;
   }
 
-  #floats(replies: Replies, values: Float32Array): void {
+  #floats(replies: PostgresReplies, values: Float32Array): void {
     const { writer } = replies;
     const at = writer.length;
     replies.int32(0);
@@ -149,7 +149,7 @@ export class WireColumn {
     writer.view.setInt32(at, writer.length - at - 4);
   }
 
-  #text(replies: Replies, text: string): void {
+  #text(replies: PostgresReplies, text: string): void {
     replies.int32(Buffer.byteLength(text));
     replies.writer.string(text);
   }

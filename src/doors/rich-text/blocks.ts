@@ -67,8 +67,8 @@ function textOf(bytes: Uint8Array): string {
 /** The paragraphs between empty lines, trimmed. */
 function paragraphs(text: string, from: number, page: number | null, heading: string | null): Block[] {
   const blocks: Block[] = [];
-  for (const { 0: found, index } of text.matchAll(/\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*/g)) {
-    blocks.push({ start: from + index, end: from + index + found.trimEnd().length, page, heading });
+  for (const { 0: paragraphText, index } of text.matchAll(/\S[^\n]*(?:\n[^\S\n]*\S[^\n]*)*/g)) {
+    blocks.push({ start: from + index, end: from + index + paragraphText.trimEnd().length, page, heading });
   }
   return blocks;
 }
@@ -124,9 +124,9 @@ function markdownTokens(source: string, { Lexer, Tokenizer, getDefaults }: typeo
   const withDepthLimit = <T>(run: () => T, otherwise: T): T => {
     if (levels === levelsMax) return otherwise;
     levels++;
-    const found = run();
+    const blockTokensWithin = run();
     levels--;
-    return found;
+    return blockTokensWithin;
   };
   // Either calls the other, and quotes themselves.
   const blockTokens = lexer.blockTokens.bind(lexer);

@@ -53,11 +53,11 @@ export function chunksOf(text: string, blocks: readonly Block[], size: number, o
   const spans = blocks.flatMap((block) => spansOf(text, block, size));
   const chunks: DocumentChunk[] = [];
   // Code points before a place, counted once from one chunk to the next.
-  const counted = { place: 0, points: 0 };
-  const pointAt = (place: number): number => {
-    if (place < counted.place) return counted.points - codePoints(text, place, counted.place);
-    counted.points += codePoints(text, counted.place, place);
-    counted.place = place;
+  const counted = { offset: 0, points: 0 };
+  const pointAt = (offset: number): number => {
+    if (offset < counted.offset) return counted.points - codePoints(text, offset, counted.offset);
+    counted.points += codePoints(text, counted.offset, offset);
+    counted.offset = offset;
     return counted.points;
   };
   for (let first = 0; first < spans.length; ) {

@@ -45,8 +45,8 @@ export function boundlessIn(schema: unknown, path = '', seen = new Set<unknown>(
   seen.add(schema);
   const first = (parts: readonly unknown[]): string | null => {
     for (const part of parts) {
-      const found = boundlessIn(part, path, seen);
-      if (found !== null) return found;
+      const boundlessPath = boundlessIn(part, path, seen);
+      if (boundlessPath !== null) return boundlessPath;
     }
     return null;
   };
@@ -55,8 +55,8 @@ export function boundlessIn(schema: unknown, path = '', seen = new Set<unknown>(
     return schema.meta()?.['maxProperties'] === undefined ? path : boundlessIn(schema.valueType, `${path}{}`, seen);
   if (schema instanceof z.ZodObject) {
     for (const [name, member] of Object.entries(schema.shape)) {
-      const found = boundlessIn(member, `${path}.${name}`, seen);
-      if (found !== null) return found;
+      const boundlessPath = boundlessIn(member, `${path}.${name}`, seen);
+      if (boundlessPath !== null) return boundlessPath;
     }
     return null;
   }

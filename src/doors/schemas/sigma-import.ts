@@ -72,7 +72,7 @@ export async function importSigma(
   const own = snapshot.rules().filter(({ owner }) => owner === snapshot.caller.path);
   const parsed = await planner.readSigma(snapshot, documents, given.signal);
   const names = new Map(own.map((rule) => [rule.definition.name, rule.id]));
-  const standing = new Map(own.map((rule) => [rule.id, rule]));
+  const existingRules = new Map(own.map((rule) => [rule.id, rule]));
   const results: Result[] = [];
   for (const [i, each] of parsed.entries()) {
     if (each.document === null) {
@@ -94,7 +94,7 @@ export async function importSigma(
       purpose: snapshot.purpose,
     };
     names.set(definition.name, id);
-    const status = await put(invocation, id, definition, standing.get(id));
+    const status = await put(invocation, id, definition, existingRules.get(id));
     results.push({ id: each.document.id, title: each.document.title, status, rule_id: id });
   }
   const count = (status: Result['status']): number => results.filter((result) => result.status === status).length;

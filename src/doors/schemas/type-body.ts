@@ -114,14 +114,11 @@ export function evolution(name: string, columns: z.infer<typeof properties>, ask
     ...(asked.protected !== undefined && { protected: asked.protected }),
     ...(asked.access_scope !== undefined && { accessScope: asked.access_scope }),
   };
-  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: givenMeaning(asked, columns) };
+  return { kind: 'evolve-type', name, properties: definitions(columns), guard: guarded, meaning: meaningOf(asked, columns) };
 }
 
 /** `columns` may say of properties which kind of identifier they hold. */
-export function givenMeaning(
-  { edge, role, identifier, language }: Meaning,
-  columns: z.infer<typeof properties> = {},
-): GivenMeaning {
+export function meaningOf({ edge, role, identifier, language }: Meaning, columns: z.infer<typeof properties> = {}): GivenMeaning {
   const kinds = Object.entries(columns).flatMap(([name, given]) =>
     typeof given === 'string' || given.identifier === undefined ? [] : [[name, given.identifier]],
   );
@@ -148,7 +145,7 @@ function registration(body: TypeBody): RegisterType {
       targetField: trigger.dst_field,
     })),
     guard: { protected: body.protected ?? false, accessScope: body.access_scope ?? false },
-    meaning: givenMeaning(body, body.open === true ? {} : body.properties),
+    meaning: meaningOf(body, body.open === true ? {} : body.properties),
   };
 }
 
@@ -183,7 +180,7 @@ export function definitionOf(invocation: Invocation, name: string): TypeDefiniti
   return definition;
 }
 
-export function shownBy(invocation: Invocation, name: string): z.infer<typeof typeReply> {
+export function typeView(invocation: Invocation, name: string): z.infer<typeof typeReply> {
   return describeType(definitionOf(invocation, name), invocation.snapshot().protection(name));
 }
 

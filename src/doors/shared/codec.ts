@@ -1,4 +1,4 @@
-/** A protocol's codec, as the frame uses it. The same bytes give the same messages, wherever they were cut. */
+/** The codec of a wire protocol, as its connections use it. The same bytes give the same messages, wherever they were cut. */
 
 /** A message of any protocol is at most as long as this, where SERVICE_WIRE_MESSAGE_MB says nothing else. */
 export const messageBytesMax = 16 << 20;
@@ -34,7 +34,7 @@ export interface Codec<S, M> {
   readonly partsInTurn: number;
   /**
    * The message with which the bytes begin. Throws a ServiceError for bytes that can't become one: it ends the connection. The
-   * frame limits the length of messages: it refuses one that needs, or takes, too much.
+   * connection limits the length of messages: it refuses one that needs, or takes, too much.
    */
   decode(state: S, bytes: Buffer): Decoded<S, M>;
 }

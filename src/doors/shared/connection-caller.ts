@@ -1,6 +1,6 @@
 /**
- * The caller on a connection of a narrow door: each command is one invocation of the gate, under the current state of its
- * credential.
+ * The caller of one connection of a wire protocol: runs each command as one invocation of the gate, under the current state of the
+ * caller's credential.
  */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
@@ -16,10 +16,10 @@ const tokensOfKey = 0.01;
 export interface CommandRequest {
   readonly terms: Terms;
   readonly writes?: boolean;
-  /** The number of keys, where it reads rows by key and does nothing else. */
+  /** The number of keys, if it only reads rows by key. */
   readonly keysRead?: number;
   readonly action?: Action;
-  /** The write that it is, even if it reads first. */
+  /** The write that it makes, even if it reads first. */
   readonly act?: Act;
   /** Continues a request that was admitted before. */
   readonly continues?: boolean;
@@ -29,7 +29,7 @@ export interface CommandRequest {
 
 export interface CommandInvocation {
   readonly invocation: Invocation;
-  /** Rows of the answer leave by this command: they are looked at once more before they do. */
+  /** Marks the answer whose rows this command sends, so that they are checked for erasure once more before they leave. */
   keep(answer: Pick<Answer, 'overtaken'>): void;
 }
 
@@ -43,7 +43,7 @@ export class ConnectionCaller {
   /** The action under which the current command is recorded. */
   #action: Action = 'query';
 
-  /** `correlationId`: of all that it asks, where its client is told one; else each command has its own. */
+  /** `correlationId` is that of all commands where the protocol shows it to the client; null: each command has its own. */
   constructor(parts: DoorDependencies, caller: Caller, gone: AbortSignal, correlationId: string | null = null) {
     this.#parts = parts;
     this.#caller = caller;
@@ -63,7 +63,7 @@ export class ConnectionCaller {
     return this.#gone;
   }
 
-  /** A command begins: what fails before it is asked is not on record yet. */
+  /** Begins a command: a failure before `ask` is not on record yet. */
   beginCommand(): void {
     this.#recorded = false;
     this.#action = 'query';

@@ -1,4 +1,4 @@
-/** Credentials as doors read them, and the organisation that the caller has to name on each. */
+/** Parses user names, passwords and the organisation in them, as clients of all doors send them. */
 import { ServiceError } from '../../errors.ts';
 import type { Caller } from '../../governance/caller.ts';
 

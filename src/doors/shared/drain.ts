@@ -1,4 +1,4 @@
-/** The end of a door: from its beginning new work is refused, and the listeners stay open, so that clients get an answer. */
+/** The draining of a door: it refuses new work while its listeners stay open, so that clients get an answer. */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 

@@ -31,7 +31,7 @@ export interface AnswerTo extends Overtaken {
 
 export class AnswerBody {
   readonly #parts: AnswerDependencies;
-  readonly #asked: AnswerTo;
+  readonly #answerTo: AnswerTo;
   readonly #response: ServerResponse;
   /** Bytes given to the response that the socket has not taken yet. */
   #ahead = 0;
@@ -43,9 +43,9 @@ export class AnswerBody {
   #leased: AbortSignal | null = null;
   #wake = (): void => undefined;
 
-  constructor(parts: AnswerDependencies, asked: AnswerTo, response: ServerResponse) {
+  constructor(parts: AnswerDependencies, answerTo: AnswerTo, response: ServerResponse) {
     this.#parts = parts;
-    this.#asked = asked;
+    this.#answerTo = answerTo;
     this.#response = response;
   }
 
@@ -61,7 +61,7 @@ export class AnswerBody {
     // The last pieces may wait for the client still.
     watchUnsent(
       this.#parts,
-      this.#asked,
+      this.#answerTo,
       () => (response.destroyed ? 0 : response.writableLength),
       (error) => this.#cutOff(error),
     );
@@ -80,7 +80,7 @@ export class AnswerBody {
   }
 
   #cutOff(error: unknown): void {
-    const { id, route } = this.#asked;
+    const { id, route } = this.#answerTo;
     this.#parts.log?.({ event: 'answer cut off', correlationId: id, route, error });
     this.#response.destroy();
   }
@@ -99,7 +99,7 @@ export class AnswerBody {
       for (;;) {
         let bytes = 0;
         let ended = false;
-        checkErased(this.#asked);
+        checkErased(this.#answerTo);
         response.cork();
         while (bytes < writeBytes && !ended) {
           const { value, done } = pieces.next();
@@ -148,8 +148,8 @@ export class AnswerBody {
   /** From the first piece that is not the last: what leaves at once is over before anything can change. */
   #cutOffEnded(over: AbortSignal): Promise<void> {
     const check = (): void => {
-      checkCaller(this.#parts, this.#asked.caller);
-      checkErased(this.#asked);
+      checkCaller(this.#parts, this.#answerTo.caller);
+      checkErased(this.#answerTo);
     };
     return watchStream(this.#parts, check, over, (error) => this.#cutOff(error));
   }

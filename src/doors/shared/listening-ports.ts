@@ -1,4 +1,4 @@
-/** Ports that a door listens on: errors name the setting of the port. */
+/** Ports that doors listen on; an error about a port names the setting that chose it. */
 import { createServer } from 'node:net';
 import { parseBind, type SettingName, type Settings } from '../../config.ts';
 import { ConfigError } from '../../errors.ts';

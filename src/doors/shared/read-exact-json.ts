@@ -42,26 +42,26 @@ function parsedLong(text: string): unknown {
 /** The text with integers that are not safe written as marked texts. */
 function withMarks(text: string, mark: string): string {
   const number = /(?<![\d.])-?\d{16,}/g;
-  let made = '';
+  let quotedNumbers = '';
   let copied = 0;
   let at = 0;
   let begun = text.indexOf('"');
   for (;;) {
     number.lastIndex = at;
-    const found = number.exec(text);
-    if (found === null) return made + text.slice(copied);
+    const numberMatch = number.exec(text);
+    if (numberMatch === null) return quotedNumbers + text.slice(copied);
     // Strings before it are passed over one by one; it may stand inside one of them.
-    while (begun >= 0 && begun < found.index) {
+    while (begun >= 0 && begun < numberMatch.index) {
       at = stringEnd(text, begun);
-      if (at > found.index) break;
+      if (at > numberMatch.index) break;
       begun = text.indexOf('"', at);
     }
-    if (at > found.index) continue;
-    const [digits] = found;
-    at = found.index + digits.length;
+    if (at > numberMatch.index) continue;
+    const [digits] = numberMatch;
+    at = numberMatch.index + digits.length;
     // A number too large for a double is refused at any length: a bigint of millions of digits would take seconds to read.
-    if (digits.length > doubleDigits || !isInteger(text, found.index, at) || Number.isSafeInteger(Number(digits))) continue;
-    made += `${text.slice(copied, found.index)}"${mark}${digits}"`;
+    if (digits.length > doubleDigits || !isInteger(text, numberMatch.index, at) || Number.isSafeInteger(Number(digits))) continue;
+    quotedNumbers += `${text.slice(copied, numberMatch.index)}"${mark}${digits}"`;
     copied = at;
   }
 }

@@ -1,4 +1,4 @@
-/** Bytes of one connection on their way to being messages. Each is copied a few times at most, however small the pieces are. */
+/** Received bytes of one connection that make no whole message yet. Each is copied a few times at most, however small the pieces are. */
 import { ServiceError } from '../../errors.ts';
 import { type Codec, messageBytesMax } from './codec.ts';
 

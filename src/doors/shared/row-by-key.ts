@@ -1,4 +1,4 @@
-/** One row of any type as narrow doors show it: a JSON object of all that the caller sees, by its key. */
+/** One row of any type by its key, as a JSON object of the columns that the caller may see. */
 import type { Invocation } from '../../governance/gate-contract.ts';
 import { writeNdjson } from '../../planner/formats/json-rows.ts';
 import type { Answer, PlannerDoor } from '../../planner/planner-contract.ts';
@@ -11,7 +11,7 @@ export interface RowRequest {
   readonly time?: DefaultTime;
 }
 
-/** Where several organisations have one, the caller's own row, else the one written last; `text` null: there is none that it may see. */
+/** Prefers the caller's own row where several organisations have the key, else takes the one written last; `text` null: no visible row. */
 export function rowAsJson(
   planner: Pick<PlannerDoor, 'lookUp'>,
   invocation: Invocation,

@@ -1,5 +1,6 @@
 /**
- * The terms that a client states beside a request: one parser, while each narrow door has its own carrier of names and values.
+ * The terms of a session: purpose, branch, instants and durability, which a client of a wire protocol states beside its commands. One
+ * parser for all of them, while each protocol carries names and values in its own way.
  */
 import { ServiceError } from '../../errors.ts';
 import { checkText } from '../../log/values/value.ts';

@@ -1,4 +1,4 @@
-/** Writes under the condition that the rows that they depend on are unchanged: retried with fresh rows, they may succeed. */
+/** Conflicts of conditional writes: a retry with fresh rows may succeed. */
 import { ServiceError } from '../../errors.ts';
 
 /** Marks conflicts as stale, by which `retryConflicts` of the invocation recognises them. */

@@ -1,6 +1,6 @@
 /**
- * A long stream to or from a client continues only as long as a new request of the caller would be admitted and would yield the
- * same rows: an ended credential, a suspended tenant and erased rows are noticed within a second.
+ * The lease of a long stream: it continues only while a new request of its caller would be admitted and would give the same rows. An
+ * ended credential, a suspended tenant and erased rows end it within a second.
  */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';

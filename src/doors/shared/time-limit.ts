@@ -1,19 +1,19 @@
-/** Questions that clients give a time. */
+/** Time limits that clients set for their queries. */
 import type { Clock } from '../../clock.ts';
 import { ServiceError } from '../../errors.ts';
 
 export interface TimeLimit {
   readonly clock: Clock;
   readonly gone: AbortSignal;
-  /** Null: as long as it takes. */
+  /** Null: no limit. */
   readonly milliseconds: number | null;
-  /** The error's text where it took longer. */
+  /** The text of the error once the limit has passed. */
   readonly errorText: string;
 }
 
-/** Cancels what takes longer: REL_TIMEOUT. `run` gets the signal that ends it, which is `gone` where no time is given. */
+/** Throws REL_TIMEOUT once the limit has passed. `run` gets the signal that cancels it: `gone` itself where there is no limit. */
 export async function withTimeLimit<T>(
-  { clock, gone, milliseconds, errorText: told }: TimeLimit,
+  { clock, gone, milliseconds, errorText }: TimeLimit,
   run: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (milliseconds === null) return run(gone);
@@ -24,7 +24,7 @@ export async function withTimeLimit<T>(
     return await run(AbortSignal.any([gone, late.signal]));
   } catch (error) {
     if (!late.signal.aborted || !(error instanceof ServiceError) || error.code !== 'REL_CANCELLED') throw error;
-    throw new ServiceError('REL_TIMEOUT', told);
+    throw new ServiceError('REL_TIMEOUT', errorText);
   } finally {
     ended.abort();
   }

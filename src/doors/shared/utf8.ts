@@ -1,4 +1,4 @@
-/** Texts of protocols that say how long they are. */
+/** Decodes texts of wire protocols, which have to be valid UTF-8. */
 import { ServiceError } from '../../errors.ts';
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

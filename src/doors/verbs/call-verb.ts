@@ -67,10 +67,10 @@ export async function callVerb(gate: GateContract, parts: VerbDependencies, call
       callId: call.callId,
       arguments: given,
     });
-    const made = await verb.run(verbCall, input);
+    const verbOutput = await verb.run(verbCall, input);
     await verbCall.end();
     invocation.describe({ costUnits: verb.units });
-    return made;
+    return verbOutput;
   });
   return { output, processingTimeMs: parts.clock.monotonicMs() - startedMs };
 }

@@ -14,9 +14,9 @@ const common = {
 } as const;
 
 async function rowsOf(verbCall: VerbCall, call: string, values: readonly Literal[], limit: number) {
-  const made = await verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
-  verbCall.note({ result: { row_count: made.rowCount } });
-  return queryReply(made);
+  const toolAnswer = await verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
+  verbCall.note({ result: { row_count: toolAnswer.rowCount } });
+  return queryReply(toolAnswer);
 }
 
 const limit = z.int().min(1).max(1_000).default(100);

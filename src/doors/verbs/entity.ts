@@ -36,9 +36,9 @@ export const lookupIdentity = verb({
   tool: { title: 'Look an identifier up', readOnly: true },
   example: { raw: '+44 20 7946 0018' },
   run: async (verbCall, { raw, limit }) => {
-    const made = await verbCall.answer(`SELECT * FROM LOOKUP_IDENTITY($1) LIMIT ${limit}`, [raw], 'all');
-    verbCall.note({ result: { row_count: made.rowCount } });
-    return queryReply(made);
+    const toolAnswer = await verbCall.answer(`SELECT * FROM LOOKUP_IDENTITY($1) LIMIT ${limit}`, [raw], 'all');
+    verbCall.note({ result: { row_count: toolAnswer.rowCount } });
+    return queryReply(toolAnswer);
   },
 });
 
@@ -63,8 +63,8 @@ export const getEntityProfile = verb({
     const connections = [];
     for (const definition of readableTypes(verbCall)) {
       const { name } = definition;
-      const made = await verbCall.answer(`SELECT * FROM ${quote(name)} WHERE _pk = $1`, [id]);
-      for (const row of shownRows(made)) {
+      const toolAnswer = await verbCall.answer(`SELECT * FROM ${quote(name)} WHERE _pk = $1`, [id]);
+      for (const row of shownRows(toolAnswer)) {
         entities.push({ type: name, row });
         identifiers.push(...identifiersOf(verbCall, definition, row));
       }
@@ -157,12 +157,12 @@ export const findConnections = verb({
   tool: { title: 'Connections', readOnly: true },
   example: { entity_id: 'a memory' },
   run: async (verbCall, { entity_id: id, max_hops: hops, limit }) => {
-    const made = await verbCall.answer(
+    const toolAnswer = await verbCall.answer(
       `SELECT * FROM NETWORK_EXPAND($1, MAX_HOPS => $2) LIMIT ${limit}`,
       [id, BigInt(hops)],
       'all',
     );
-    verbCall.note({ result: { row_count: made.rowCount } });
-    return queryReply(made);
+    verbCall.note({ result: { row_count: toolAnswer.rowCount } });
+    return queryReply(toolAnswer);
   },
 });

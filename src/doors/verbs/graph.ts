@@ -15,9 +15,9 @@ const common = {
 } as const;
 
 async function rowsOf(verbCall: VerbCall, call: string, values: readonly Literal[], limit: number) {
-  const made = await verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
-  verbCall.note({ result: { row_count: made.rowCount } });
-  return queryReply(made);
+  const toolAnswer = await verbCall.answer(`SELECT * FROM ${call} LIMIT ${limit}`, values, 'all');
+  verbCall.note({ result: { row_count: toolAnswer.rowCount } });
+  return queryReply(toolAnswer);
 }
 
 const ofType = z.string().min(1).describe('the type whose rows are the nodes, or a link type');
@@ -103,8 +103,8 @@ export const hubAuthority = verb({
       const rows = await verbCall.ask(`SELECT * FROM GRAPH_NODE_METRIC($1, METRIC => $2) LIMIT ${most}`, [type, metric], 'all');
       return rows.map((row) => ({ nodeId: String(row['nodeId']), score: Number(row['score']) }));
     };
-    const found = { hubs: await best('hub'), authorities: await best('authority') };
-    verbCall.note({ result: { row_count: found.hubs.length + found.authorities.length } });
-    return found;
+    const hubsAndAuthorities = { hubs: await best('hub'), authorities: await best('authority') };
+    verbCall.note({ result: { row_count: hubsAndAuthorities.hubs.length + hubsAndAuthorities.authorities.length } });
+    return hubsAndAuthorities;
   },
 });

@@ -38,22 +38,30 @@ export const hybridSearch = verb({
   run: async (verbCall, { query: text, entity_type: name, limit, rerank }) => {
     const definition = knownType(verbCall, name);
     const how = rerank ? ", RERANK => 'true'" : '';
-    const made = await verbCall.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${listedMost}`, [definition.name, text]);
+    const toolAnswer = await verbCall.answer(`SELECT * FROM HYBRID_SEARCH($1, $2${how}) LIMIT ${listedMost}`, [
+      definition.name,
+      text,
+    ]);
     const hidden = await hiddenItems(verbCall);
     const isShown = (row: Shown): boolean => !hidden.has(hiddenKey(definition.name, row));
-    const rows = await fuse(verbCall, definition.name, { found: shownRows(made).filter(isShown), isShown, rerank });
+    const rows = await fuse(verbCall, definition.name, { fusedRows: shownRows(toolAnswer).filter(isShown), isShown, rerank });
     verbCall.note({ result: { row_count: Math.min(rows.length, limit) } });
-    return { ...queryReply(made, 0), rows: rows.slice(0, limit), row_count: Math.min(rows.length, limit), truncated: false };
+    return {
+      ...queryReply(toolAnswer, 0),
+      rows: rows.slice(0, limit),
+      row_count: Math.min(rows.length, limit),
+      truncated: false,
+    };
   },
 });
 
 interface Found {
-  readonly found: readonly Shown[];
+  readonly fusedRows: readonly Shown[];
   readonly isShown: (row: Shown) => boolean;
   readonly rerank: boolean;
 }
 
-async function fuse(verbCall: VerbCall, type: string, { found, isShown, rerank }: Found): Promise<Shown[]> {
+async function fuse(verbCall: VerbCall, type: string, { fusedRows: found, isShown, rerank }: Found): Promise<Shown[]> {
   const near = await surroundings(verbCall, found.slice(0, seedsMost).map(nameOf));
   const known = new Map(found.map((row) => [nameOf(row), row]));
   const others = await rowsNamed(
@@ -63,12 +71,12 @@ async function fuse(verbCall: VerbCall, type: string, { found, isShown, rerank }
   );
   const all = new Map([...known, ...[...others].filter(([, row]) => isShown(row))]);
   // A reranker's scores are of its own kind: its order counts.
-  const reranked = new Map(rerank ? found.map((row, place) => [nameOf(row), 1 / (rankConstant + place + 1)]) : []);
+  const reranked = new Map(rerank ? found.map((row, rank) => [nameOf(row), 1 / (rankConstant + rank + 1)]) : []);
   const ranked = [...near].filter(([name]) => all.has(name)).sort(([a, far], [b, further]) => far - further || byBytes(a, b));
-  const places = new Map(ranked.slice(0, listedMost).map(([name], place) => [name, 1 / (rankConstant + place + 1)]));
+  const scoreByName = new Map(ranked.slice(0, listedMost).map(([name], rank) => [name, 1 / (rankConstant + rank + 1)]));
   const scored = [...all].map(([name, row]) => {
     const own = reranked.get(name) ?? (typeof row['_rrf_score'] === 'number' ? row['_rrf_score'] : 0);
-    return { ...row, _rrf_score: own + (places.get(name) ?? 0) };
+    return { ...row, _rrf_score: own + (scoreByName.get(name) ?? 0) };
   });
   return scored.sort((a, b) => b._rrf_score - a._rrf_score || byBytes(keyOf(a), keyOf(b)));
 }
@@ -93,8 +101,11 @@ async function rowsNamed(verbCall: VerbCall, type: string, names: readonly strin
     const some = names.slice(first, first + listedMost);
     const list = some.map((_, i) => `$${i + 1}`).join(', ');
     const named = hasId ? 'COALESCE(CAST(id AS TEXT), _pk)' : '_pk';
-    const made = await verbCall.answer(`SELECT * FROM ${quote(type)} WHERE ${named} IN (${list}) LIMIT ${listedMost}`, some);
-    for (const row of shownRows(made)) rows.set(nameOf(row), row);
+    const toolAnswer = await verbCall.answer(
+      `SELECT * FROM ${quote(type)} WHERE ${named} IN (${list}) LIMIT ${listedMost}`,
+      some,
+    );
+    for (const row of shownRows(toolAnswer)) rows.set(nameOf(row), row);
   }
   return rows;
 }

@@ -32,9 +32,9 @@ function players({ snapshot }: VerbCall, role: RoleName): readonly RoleType[] {
 
 /** The same; REL_UNKNOWN_TYPE where there are none. */
 function playersOf(verbCall: VerbCall, role: RoleName): readonly RoleType[] {
-  const found = players(verbCall, role);
-  if (found.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage(role));
-  return found;
+  const playerColumns = players(verbCall, role);
+  if (playerColumns.length === 0) throw new ServiceError('REL_UNKNOWN_TYPE', unplayedMessage(role));
+  return playerColumns;
 }
 
 export const investigateEntity = verb({

@@ -9,7 +9,7 @@ import type { Literal } from '../../planner/syntax/statement.ts';
 import { record } from '../schemas/schema-check.ts';
 import { scalar } from '../schemas/exact-numbers.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
-import { quote, type Row, rowsOf, textOf } from './verb-rows.ts';
+import { quote, type VerbRow, rowsOf, textOf } from './verb-rows.ts';
 import type { VerbCall } from './verb-call.ts';
 import { verb } from './verb.ts';
 
@@ -33,20 +33,20 @@ export const answerMembers = {
 const answer = z.object(answerMembers) as unknown as z.ZodType;
 
 /** The part of an answer that leaves: at most so many rows, with JSON columns as values. */
-export function queryReply(made: Answer, most = rowsMax) {
-  const all = shownRows(made);
-  const { notices = [] } = made;
+export function queryReply(toolAnswer: Answer, most = rowsMax) {
+  const all = shownRows(toolAnswer);
+  const { notices = [] } = toolAnswer;
   return {
     rows: all.slice(0, most),
     row_count: Math.min(all.length, most),
-    columns: made.columns.map(({ name }) => name),
+    columns: toolAnswer.columns.map(({ name }) => name),
     truncated: all.length > most,
-    as_of_system: made.asOfSystem,
-    cost_units: made.costUnits,
-    processing_time_ms: made.processingTimeMs,
-    estimatedTotalHits: made.estimatedTotalHits,
+    as_of_system: toolAnswer.asOfSystem,
+    cost_units: toolAnswer.costUnits,
+    processing_time_ms: toolAnswer.processingTimeMs,
+    estimatedTotalHits: toolAnswer.estimatedTotalHits,
     ...(notices.length > 0 && { notices: [...notices] }),
-    ...(made.plan !== null && { plan: made.plan.split('\n') }),
+    ...(toolAnswer.plan !== null && { plan: toolAnswer.plan.split('\n') }),
   };
 }
 
@@ -61,7 +61,7 @@ export function shownRows(made: Pick<Answer, 'columns' | 'batches'>): Readonly<R
   });
 }
 
-function parseCell(row: Row, name: string): unknown {
+function parseCell(row: VerbRow, name: string): unknown {
   const text = textOf(row[name]);
   if (text === null) return null;
   try {
@@ -82,14 +82,14 @@ async function ask(verbCall: VerbCall, sql: string) {
   checkText(sql, 'the statement');
   const signal = verbCall.signal ? { signal: verbCall.signal } : {};
   // The invocation itself: EXPLAIN POLICY asks it, too.
-  const made = await verbCall.parts.planner.query(verbCall.invocation, {
+  const toolAnswer = await verbCall.parts.planner.query(verbCall.invocation, {
     sql,
     purpose: verbCall.purpose,
     queriesOnly: true,
     ...signal,
   });
-  verbCall.note({ result: { row_count: made.rowCount } });
-  return queryReply(made);
+  verbCall.note({ result: { row_count: toolAnswer.rowCount } });
+  return queryReply(toolAnswer);
 }
 
 export const query = verb({
@@ -134,20 +134,20 @@ export const explainPolicy = verb({
   run: async (verbCall, { entity_type: type, sql }) => {
     if ((type === undefined) === (sql === undefined)) throw new ServiceError('REL_INVALID', 'entity_type: give a type, or sql');
     if (sql !== undefined) {
-      const told = await ask(verbCall, /^\s*EXPLAIN\s+POLICY\b/i.test(sql) ? sql : `EXPLAIN POLICY ${sql}`);
-      return { explanation: told.rows.map((row) => row['plan']) };
+      const policyPlan = await ask(verbCall, /^\s*EXPLAIN\s+POLICY\b/i.test(sql) ? sql : `EXPLAIN POLICY ${sql}`);
+      return { explanation: policyPlan.rows.map((row) => row['plan']) };
     }
     verbCall.invocation.describe({ objectType: type! });
-    const told = verbCall.invocation.explainPolicy(type!);
+    const policyExplanation = verbCall.invocation.explainPolicy(type!);
     return {
-      decision: told.decision,
-      determining: told.determining,
-      residual: told.residual,
-      masks: told.masks,
-      because: told.because,
-      scope: told.scope,
-      policy_digest: told.policyDigest,
-      satisfied_path: told.satisfiedPath,
+      decision: policyExplanation.decision,
+      determining: policyExplanation.determining,
+      residual: policyExplanation.residual,
+      masks: policyExplanation.masks,
+      because: policyExplanation.because,
+      scope: policyExplanation.scope,
+      policy_digest: policyExplanation.policyDigest,
+      satisfied_path: policyExplanation.satisfiedPath,
     };
   },
 });
@@ -198,12 +198,12 @@ export const getEntities = verb({
       return `${named} = $${values.push(literalOf(value))}`;
     });
     const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
-    const made = await verbCall.answer(
+    const toolAnswer = await verbCall.answer(
       `SELECT * FROM ${quote(definition.name)}${where} ORDER BY _pk LIMIT ${limit} OFFSET ${offset}`,
       values,
     );
     const [count] = await verbCall.ask(`SELECT COUNT(*) AS n FROM ${quote(definition.name)}${where}`, values);
-    const entities = shownRows(made);
+    const entities = shownRows(toolAnswer);
     const total = Number(count?.['n'] ?? 0n);
     return { entities, total, limit, offset, truncated: offset + entities.length < total };
   },

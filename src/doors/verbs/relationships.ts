@@ -55,14 +55,14 @@ export const getRelationships = verb({
             .filter(isLinkType)
             .map(({ name }) => name);
     const where = direction === 'out' ? 'from_id = $1' : direction === 'in' ? 'to_id = $1' : 'from_id = $1 OR to_id = $1';
-    const found = [];
+    const relationships = [];
     for (const type of types) {
       const rows = await verbCall.ask(
         `SELECT _pk, from_id, to_id, valid_from FROM ${quote(type)} WHERE ${where} ORDER BY _pk LIMIT ${limit + 1}`,
         [id],
       );
       for (const row of rows) {
-        found.push({
+        relationships.push({
           edge_id: String(row['_pk']),
           link_type: type,
           from_id: textOf(row['from_id']) ?? '',
@@ -71,7 +71,11 @@ export const getRelationships = verb({
         });
       }
     }
-    return { relationships: found.slice(0, limit), total: Math.min(found.length, limit), truncated: found.length > limit };
+    return {
+      relationships: relationships.slice(0, limit),
+      total: Math.min(relationships.length, limit),
+      truncated: relationships.length > limit,
+    };
   },
 });
 

@@ -34,11 +34,11 @@ export const similarMultimodal = verb({
     const { modality, limit } = given;
     if (modality !== undefined && modality !== 'text' && modality !== 'vector')
       throw new ServiceError('REL_NOT_IMPLEMENTED', `modality: no model here reads ${modality}; give its vector`);
-    const made = await answerTo(verbCall, given);
+    const toolAnswer = await answerTo(verbCall, given);
     const hidden = await hiddenItems(verbCall);
-    const rows = [...shownRows(made)].filter((row) => !hidden.has(hiddenKey(given.entity_type, row))).slice(0, limit);
+    const rows = [...shownRows(toolAnswer)].filter((row) => !hidden.has(hiddenKey(given.entity_type, row))).slice(0, limit);
     verbCall.note({ result: { row_count: rows.length } });
-    return { ...queryReply(made, 0), rows, row_count: rows.length, truncated: false };
+    return { ...queryReply(toolAnswer, 0), rows, row_count: rows.length, truncated: false };
   },
 });
 

@@ -5,7 +5,7 @@ import { namesIn, namingColumns } from '../../projections/catalog/naming-columns
 import type { GovernedSnapshot } from '../../governance/gate-contract.ts';
 import type { TypeDefinition } from '../../log/entries/entry.ts';
 import { jointSubject, ownSubject, subjectsIn } from '../../log/keys/joint-subject.ts';
-import { quote, type Row, textOf } from './verb-rows.ts';
+import { quote, type VerbRow, textOf } from './verb-rows.ts';
 import type { VerbCall } from './verb-call.ts';
 
 /** A row that is about to be made from others. */
@@ -120,7 +120,7 @@ async function findSubjects(verbCall: VerbCall): Promise<boolean> {
 }
 
 /** A source that the caller may not read contributes nothing; other sources are not affected by its guard. */
-async function unlessGuarded(verbCall: VerbCall, sql: string, parameters: readonly string[]): Promise<readonly Row[]> {
+async function unlessGuarded(verbCall: VerbCall, sql: string, parameters: readonly string[]): Promise<readonly VerbRow[]> {
   try {
     return await verbCall.ask(sql, parameters, 'all');
   } catch (error) {
@@ -169,8 +169,8 @@ async function rowsOf(
   type: string,
   columns: readonly string[],
   ids: readonly string[],
-): Promise<readonly Row[]> {
-  const rows: Row[] = [];
+): Promise<readonly VerbRow[]> {
+  const rows: VerbRow[] = [];
   for (let first = 0; first < ids.length; first += idsAtOnce) {
     const some = ids.slice(first, first + idsAtOnce);
     const marks = some.map((_, i) => `$${i + 1}`).join(', ');

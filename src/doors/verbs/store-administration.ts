@@ -109,13 +109,13 @@ export const eraseSubject = verb({
   run: async (verbCall, { subject, reason }) => {
     const signal = verbCall.signal ? { signal: verbCall.signal } : {};
     const sql = 'ERASE SUBJECT $1 REASON $2 CERTIFY';
-    const made = await verbCall.parts.planner.query(verbCall.invocation, {
+    const toolAnswer = await verbCall.parts.planner.query(verbCall.invocation, {
       sql,
       parameters: [subject, reason],
       purpose: verbCall.purpose,
       ...signal,
     });
-    const [row] = rowsOf(made);
+    const [row] = rowsOf(toolAnswer);
     const receipt: unknown = typeof row?.['receipt'] === 'string' ? parseExactJson(row['receipt']) : null;
     verbCall.note({ result: { erasure_id: row?.['erasure_id'] ?? null } });
     return {

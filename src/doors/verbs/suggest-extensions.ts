@@ -30,10 +30,10 @@ export const suggestExtensions = verb({
     const missing = Object.values(roles).filter(({ name }) => !played.has(name));
     const undeclared = types.flatMap((definition) => {
       const { name, identifier = [], identifierKinds = {} } = definition;
-      const found = identifierColumns(definition).filter(
+      const identifiers = identifierColumns(definition).filter(
         ({ column }) => !identifier.includes(column) && !(column in identifierKinds),
       );
-      return found.flatMap(({ column, kind }) => (kind === null ? [] : [{ type: name, column, kind }]));
+      return identifiers.flatMap(({ column, kind }) => (kind === null ? [] : [{ type: name, column, kind }]));
     });
     const enriched = new Set(
       verbCall.snapshot.rules().flatMap(({ definition }) => (definition.kind === 'enrich' ? [definition.object_type] : [])),

@@ -20,7 +20,7 @@ import type { Batch, DeleteRows, Outcome, PutRows } from '../../projections/comm
 import type { ReadDocuments } from '../rich-text/rich-text.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import type { SystemContract } from '../http/system-contract.ts';
-import { putting, type Row, rowsOf } from './verb-rows.ts';
+import { putting, type VerbRow, rowsOf } from './verb-rows.ts';
 import type { Translator } from '../../planner/languages/question-translator.ts';
 
 /** The services of the store that verbs need beside the gate. */
@@ -96,7 +96,7 @@ export class VerbCall {
   }
 
   /** Rows of a query, over current rows unless `time` says otherwise. */
-  async ask(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<Row[]> {
+  async ask(sql: string, parameters: readonly Literal[] = [], time: DefaultTime = 'current'): Promise<VerbRow[]> {
     return rowsOf(await this.answer(sql, parameters, time));
   }
 
@@ -112,7 +112,7 @@ export class VerbCall {
   }
 
   /** Rows of a query on another snapshot. */
-  async askOn(snapshot: GovernedSnapshot, sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<Row[]> {
+  async askOn(snapshot: GovernedSnapshot, sql: string, parameters: readonly Literal[], time: DefaultTime): Promise<VerbRow[]> {
     const questions = this.#sessionOn(() => snapshot);
     return rowsOf(await questions.query(this.#request(sql, parameters, time)));
   }

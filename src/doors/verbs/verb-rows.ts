@@ -11,11 +11,11 @@ import type { PutRows } from '../../projections/command.ts';
 import { exactJson } from '../shared/write-exact-json.ts';
 import { parseExactJson } from '../shared/read-exact-json.ts';
 
-export type Row = Readonly<Record<string, Cell>>;
+export type VerbRow = Readonly<Record<string, Cell>>;
 
 /** Rows of an answer as objects. JSON columns are texts, instants and integers bigints. */
-export function rowsOf({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): Row[] {
-  const rows: Row[] = [];
+export function rowsOf({ columns, batches }: Pick<Answer, 'columns' | 'batches'>): VerbRow[] {
+  const rows: VerbRow[] = [];
   for (const batch of batches) {
     for (let i = 0; i < batch.count; i++) {
       const at = batch.selection === null ? batch.first + i : batch.selection[i]!;

@@ -54,27 +54,27 @@ export const itemsMax = 10_000;
 /** Throws REL_INVALID with the place of the step. */
 export function readSteps(given: unknown): readonly Step[] {
   const count = { steps: 0 };
-  const steps = readBlock(given, { place: 'steps', root: 'steps', depth: 0 }, count);
+  const steps = readBlock(given, { location: 'steps', root: 'steps', depth: 0 }, count);
   if (count.steps > stepsMax) throw new ServiceError('REL_INVALID', `a workflow has at most ${stepsMax} steps`);
   return steps;
 }
 
 /** `root`: the name by which steps of the block name each other; null: they don't. */
-interface Place {
-  readonly place: string;
+interface StepLocation {
+  readonly location: string;
   readonly root: 'steps' | 'block' | null;
   readonly depth: number;
 }
 
-function readBlock(given: unknown, { place, root, depth }: Place, count: { steps: number }): readonly Step[] {
+function readBlock(given: unknown, { location: place, root, depth }: StepLocation, count: { steps: number }): readonly Step[] {
   if (depth > depthMax) throw new ServiceError('REL_INVALID', `${place}: steps are nested ${depthMax} deep at most`);
   if (!Array.isArray(given) || given.length === 0) throw new ServiceError('REL_INVALID', `${place}: a list of steps is expected`);
   count.steps += given.length;
   if (count.steps > stepsMax) throw new ServiceError('REL_INVALID', `a workflow has at most ${stepsMax} steps`);
-  return given.map((each, nth) => readStep(each, nth, { place: `${place}.${nth}`, root, depth }, count));
+  return given.map((each, nth) => readStep(each, nth, { location: `${place}.${nth}`, root, depth }, count));
 }
 
-function readStep(given: unknown, nth: number, { place, root, depth }: Place, count: { steps: number }): Step {
+function readStep(given: unknown, nth: number, { location: place, root, depth }: StepLocation, count: { steps: number }): Step {
   const [kind, ...more] = typeof given === 'object' && given !== null && !Array.isArray(given) ? Object.keys(given) : [];
   if (kind === undefined || more.length > 0 || !Object.hasOwn(kinds, kind))
     throw new ServiceError('REL_INVALID', `${place}: an object with one of ${Object.keys(kinds).join(', ')} is expected`);
@@ -87,8 +87,8 @@ function readStep(given: unknown, nth: number, { place, root, depth }: Place, co
   if (step.kind === 'tool' && step.given.name === 'run_workflow')
     throw new ServiceError('REL_INVALID', `${place}: a workflow begins no other`);
   const inner: (readonly Step[])[] = [];
-  const nest = (steps: unknown, name: string, of: Place['root']): number =>
-    inner.push(readBlock(steps, { place: `${place}.${kind}.${name}`, root: of, depth: depth + 1 }, count));
+  const nest = (steps: unknown, name: string, of: StepLocation['root']): number =>
+    inner.push(readBlock(steps, { location: `${place}.${kind}.${name}`, root: of, depth: depth + 1 }, count));
   if (step.kind === 'if') {
     nest(step.given.then, 'then', null);
     if (step.given.else !== undefined) nest(step.given.else, 'else', null);

@@ -22,7 +22,7 @@ import { alertTypeIn, putAlerts } from '../../planner/continuous/rules/alerts.ts
 import type { Literal } from '../../planner/syntax/statement.ts';
 import type { PutRows } from '../../projections/command.ts';
 import type { JobRecord, RecordedStep, WorkflowStep } from '../../projections/jobs/job.ts';
-import { putting, type Row, rowsOf } from '../verbs/verb-rows.ts';
+import { putting, type VerbRow, rowsOf } from '../verbs/verb-rows.ts';
 import { itemsMax, readSteps, type Step, type StepKind } from './definition.ts';
 import { fill, fillSql, parameterOf, type Scope } from './templates.ts';
 
@@ -49,7 +49,7 @@ export interface WorkflowDependencies {
   readonly erasedOf: (tenant: string | null) => number;
 }
 
-export interface Workflows {
+export interface WorkflowRunner {
   readonly perform: PerformWorkflow;
   /** Drops the outputs of tools that runs of the tenant keep. */
   forget(tenant: string | null): void;
@@ -62,25 +62,25 @@ const insertMax = 1_000;
 const endsMax = 100_000;
 const nsPerSec = 1_000_000_000n;
 
-export function performWorkflows(parts: WorkflowDependencies): Workflows {
+export function performWorkflows(parts: WorkflowDependencies): WorkflowRunner {
   /** By run that is under way or waits: outputs of tools, which no record can give back. */
-  const kept = new Map<string, { readonly tenant: string | null; readonly outputs: ToolOutputs }>();
+  const outputsByJob = new Map<string, { readonly tenant: string | null; readonly outputs: ToolOutputs }>();
   const perform: PerformWorkflow = async (job, work) => {
     const stored = parts.stepsOf(work.run.workflow!);
     if (stored === null) throw new ServiceError('REL_NOT_FOUND', 'the workflow is gone');
-    const outputs: ToolOutputs = kept.get(work.run.id)?.outputs ?? new Map();
-    kept.set(work.run.id, { tenant: tenantOf(job.path), outputs });
+    const outputs: ToolOutputs = outputsByJob.get(work.run.id)?.outputs ?? new Map();
+    outputsByJob.set(work.run.id, { tenant: tenantOf(job.path), outputs });
     let waits = false;
     try {
       const effect = await new WorkflowRun(parts, job, work, outputs).run(readSteps(stored));
       waits = 'until' in effect;
       return effect;
     } finally {
-      if (!waits) kept.delete(work.run.id);
+      if (!waits) outputsByJob.delete(work.run.id);
     }
   };
   const forget = (tenant: string | null): void => {
-    for (const of of kept.values()) if (of.tenant === tenant) of.outputs.clear();
+    for (const of of outputsByJob.values()) if (of.tenant === tenant) of.outputs.clear();
   };
   return { perform, forget };
 }
@@ -88,7 +88,7 @@ export function performWorkflows(parts: WorkflowDependencies): Workflows {
 /** By path of the step, with how many subjects had been erased before the call. */
 type ToolOutputs = Map<string, { readonly output: unknown; readonly erased: number }>;
 
-type Of<K extends StepKind> = Extract<Step, { kind: K }>['given'];
+type StepArguments<K extends StepKind> = Extract<Step, { kind: K }>['given'];
 type Work = Parameters<PerformWorkflow>[1];
 type Result = WorkflowStep['result'];
 
@@ -141,7 +141,7 @@ class Output {
   }
 }
 
-interface Place {
+interface StepScope {
   readonly path: string;
   /** Paths of the steps of the `for_each` around it begin with this. */
   readonly block: string;
@@ -152,19 +152,19 @@ class WorkflowRun {
   readonly #parts: WorkflowDependencies;
   readonly #job: JobRecord;
   readonly #work: Work;
-  readonly #kept: ToolOutputs;
+  readonly #keptOutputs: ToolOutputs;
   /** By path. */
   readonly #outputs = new Map<string, Output>();
   /** Errors whose step is on record. */
-  readonly #told = new WeakSet<ServiceError>();
+  readonly #reportedErrors = new WeakSet<ServiceError>();
   #alerts = 0;
   #done = 0;
 
-  constructor(parts: WorkflowDependencies, job: JobRecord, work: Work, kept: ToolOutputs) {
+  constructor(parts: WorkflowDependencies, job: JobRecord, work: Work, keptOutputs: ToolOutputs) {
     this.#parts = parts;
     this.#job = job;
     this.#work = work;
-    this.#kept = kept;
+    this.#keptOutputs = keptOutputs;
   }
 
   async run(steps: readonly Step[]): Promise<WorkflowEffect> {
@@ -189,11 +189,11 @@ class WorkflowRun {
     return null;
   }
 
-  async #step(step: Step, place: Place, names: Readonly<Record<string, unknown>>): Promise<Stopped | null> {
+  async #step(step: Step, stepScope: StepScope, names: Readonly<Record<string, unknown>>): Promise<Stopped | null> {
     const { signal, run, record } = this.#work;
     signal.throwIfAborted();
     if (this.#done >= endsMax) throw new ServiceError('REL_UNPROCESSABLE', `a run has at most ${endsMax} steps`);
-    const { path } = place;
+    const { path } = stepScope;
     const before = this.#work.steps.get(path);
     const started = before?.started ?? String(this.#parts.clock.now());
     const tell = (state: WorkflowStep['state'], result: Result): WorkflowStep => ({
@@ -205,39 +205,44 @@ class WorkflowRun {
     });
     if (before?.state === 'done') {
       this.#count(before.result);
-      this.#keep(step, place, before.result, null);
-      return step.kind === 'if' ? this.#branch(step, place, before.result['taken'] === 'then', names) : null;
+      this.#keep(step, stepScope, before.result, null);
+      return step.kind === 'if' ? this.#branch(step, stepScope, before.result['taken'] === 'then', names) : null;
     }
     try {
       if (step.kind === 'for_each') {
-        const items = await this.#itemsOf(step.given, place);
-        const stopped = await this.#items(step, place, items, names);
+        const items = await this.#itemsOf(step.given, stepScope);
+        const stopped = await this.#items(step, stepScope, items, names);
         if (stopped !== null) return stopped;
         await record(tell('done', { items: items.length }));
-        this.#keep(step, place, { items: items.length }, null);
+        this.#keep(step, stepScope, { items: items.length }, null);
         this.#done++;
         return null;
       }
       for (;;) {
-        const performed = await this.#perform(step, place, before ?? null, BigInt(started));
+        const performed = await this.#perform(step, stepScope, before ?? null, BigInt(started));
         const { result } = performed;
         if (performed instanceof Waits) return { until: performed.until, step: tell('waiting', result) };
         if (!(await this.#end(tell('done', result), performed.rows))) continue;
         this.#count(result);
-        this.#keep(step, place, result, performed);
-        return step.kind === 'if' ? await this.#branch(step, place, result['taken'] === 'then', names) : null;
+        this.#keep(step, stepScope, result, performed);
+        return step.kind === 'if' ? await this.#branch(step, stepScope, result['taken'] === 'then', names) : null;
       }
     } catch (error) {
-      if (!(error instanceof ServiceError) || signal.aborted || error.code === 'REL_UNAVAILABLE' || this.#told.has(error))
+      if (
+        !(error instanceof ServiceError) ||
+        signal.aborted ||
+        error.code === 'REL_UNAVAILABLE' ||
+        this.#reportedErrors.has(error)
+      )
         throw error;
-      this.#told.add(error);
+      this.#reportedErrors.add(error);
       await record(tell('failed', { error: error.code }));
       throw error;
     }
   }
 
-  #keep(step: Step, place: Place, result: Result, performed: Performed | null): void {
-    this.#outputs.set(place.path, new Output(step.kind, () => this.#derive(step, place, result), performed));
+  #keep(step: Step, stepScope: StepScope, result: Result, performed: Performed | null): void {
+    this.#outputs.set(stepScope.path, new Output(step.kind, () => this.#derive(step, stepScope, result), performed));
   }
 
   /** Asks again what rows may be gone of. REL_CONFLICT where some are. */
@@ -269,7 +274,7 @@ class WorkflowRun {
 
   async #branch(
     { inner }: Step,
-    { path, block }: Place,
+    { path, block }: StepScope,
     isTrue: boolean,
     names: Readonly<Record<string, unknown>>,
   ): Promise<Stopped | null> {
@@ -279,7 +284,7 @@ class WorkflowRun {
 
   async #items(
     { inner }: Step,
-    { path }: Place,
+    { path }: StepScope,
     items: readonly unknown[],
     names: Readonly<Record<string, unknown>>,
   ): Promise<Stopped | null> {
@@ -293,11 +298,11 @@ class WorkflowRun {
     return null;
   }
 
-  async #itemsOf({ items }: Of<'for_each'>, { scope }: Place): Promise<readonly unknown[]> {
-    const found = await fill(items as Json, scope);
-    if (!Array.isArray(found)) throw new ServiceError('REL_UNPROCESSABLE', 'for_each: items are a list');
-    if (found.length > itemsMax) throw new ServiceError('REL_UNPROCESSABLE', `for_each: at most ${itemsMax} items are expected`);
-    return found;
+  async #itemsOf({ items }: StepArguments<'for_each'>, { scope }: StepScope): Promise<readonly unknown[]> {
+    const filled = await fill(items as Json, scope);
+    if (!Array.isArray(filled)) throw new ServiceError('REL_UNPROCESSABLE', 'for_each: items are a list');
+    if (filled.length > itemsMax) throw new ServiceError('REL_UNPROCESSABLE', `for_each: at most ${itemsMax} items are expected`);
+    return filled;
   }
 
   async #value(root: string, step: number | null, block: string, names: Readonly<Record<string, unknown>>): Promise<unknown> {
@@ -313,7 +318,7 @@ class WorkflowRun {
 
   async #perform(
     step: Exclude<Step, { kind: 'for_each' }>,
-    place: Place,
+    stepScope: StepScope,
     before: RecordedStep | null,
     started: bigint,
   ): Promise<Performed | Waits> {
@@ -322,15 +327,15 @@ class WorkflowRun {
     switch (step.kind) {
       case 'query':
       case 'function':
-        return this.#ask(step, place, null);
+        return this.#ask(step, stepScope, null);
       case 'tool':
-        return this.#call(step.given, place);
+        return this.#call(step.given, stepScope);
       case 'insert':
-        return this.#insert(step.given, place);
+        return this.#insert(step.given, stepScope);
       case 'alert':
-        return this.#alert(step.given, place);
+        return this.#alert(step.given, stepScope);
       case 'if': {
-        const { sql, parameters } = await fillSql(`SELECT (${step.given.condition}) AS yes`, [], place.scope);
+        const { sql, parameters } = await fillSql(`SELECT (${step.given.condition}) AS yes`, [], stepScope.scope);
         const taken = (await this.#rows(sql, parameters, null)).rows[0]?.['yes'] === true ? 'then' : 'else';
         return { result: { taken }, output: { taken } };
       }
@@ -340,9 +345,9 @@ class WorkflowRun {
           const until = started + BigInt(seconds) * nsPerSec;
           return now < until ? new Waits(until) : { result: {}, output: {} };
         }
-        const question = await fillSql(sql!, [], place.scope);
-        const found = await this.#rows(question.sql, question.parameters, null);
-        if (found.rows.length > 0) return answerStep(found);
+        const question = await fillSql(sql!, [], stepScope.scope);
+        const answer = await this.#rows(question.sql, question.parameters, null);
+        if (answer.rows.length > 0) return answerStep(answer);
         if (now >= started + BigInt(timeout) * nsPerSec) throw new ServiceError('REL_TIMEOUT', 'the rows did not come');
         return new Waits(now + BigInt(every) * nsPerSec);
       }
@@ -358,7 +363,11 @@ class WorkflowRun {
   }
 
   /** `basis` null: over what is there now. */
-  async #ask(step: Extract<Step, { kind: 'query' | 'function' }>, { scope }: Place, basis: bigint | null): Promise<Performed> {
+  async #ask(
+    step: Extract<Step, { kind: 'query' | 'function' }>,
+    { scope }: StepScope,
+    basis: bigint | null,
+  ): Promise<Performed> {
     if (step.kind === 'function') {
       const filled = (await fill(step.given.arguments as Json, scope)) as readonly unknown[];
       const { sql } = questionOf({ function: step.given.name, arguments: filled.map(() => null) });
@@ -382,21 +391,21 @@ class WorkflowRun {
     });
   }
 
-  async #call({ name, arguments: given }: Of<'tool'>, { path, scope }: Place, again = 0): Promise<Performed> {
+  async #call({ name, arguments: given }: StepArguments<'tool'>, { path, scope }: StepScope, again = 0): Promise<Performed> {
     const callId = this.#keyOf(path, again);
     const { caller, run, signal } = this.#work;
     const input = (await fill(given as Json, scope)) as Json;
     const call = { name, input, caller, signal, purpose: this.#purpose, correlationId: run.id, callId };
     const erased = this.#erased;
     const { output, readsOnly } = await this.#parts.callTool(call);
-    this.#kept.set(path, { output, erased });
+    this.#keptOutputs.set(path, { output, erased });
     const overtaken = (): boolean => erased !== this.#erased;
     return { result: { call: callId, ...(readsOnly && { reads: true }) }, output, overtaken };
   }
 
-  async #insert(given: Of<'insert'>, place: Place): Promise<Performed> {
-    const rows = await this.#rowsOf(given, place);
-    const keys = rows.map((row, nth) => ('_pk' in row ? row['_pk'] : 'id' in row ? row['id'] : this.#keyOf(place.path, nth)));
+  async #insert(given: StepArguments<'insert'>, stepScope: StepScope): Promise<Performed> {
+    const rows = await this.#rowsOf(given, stepScope);
+    const keys = rows.map((row, nth) => ('_pk' in row ? row['_pk'] : 'id' in row ? row['id'] : this.#keyOf(stepScope.path, nth)));
     const provenance = { source: this.#work.caller.principal, method: 'workflow', confidence: 1, derivedFrom: null };
     return {
       result: { rows: rows.length },
@@ -413,15 +422,15 @@ class WorkflowRun {
     };
   }
 
-  async #rowsOf({ row, rows }: Of<'insert'>, { scope }: Place): Promise<readonly Row[]> {
+  async #rowsOf({ row, rows }: StepArguments<'insert'>, { scope }: StepScope): Promise<readonly VerbRow[]> {
     const filled = rows === undefined ? [await fill(row as Json, scope)] : await fill(rows as Json, scope);
     const isRow = (each: unknown): boolean => typeof each === 'object' && each !== null && !Array.isArray(each);
     if (!Array.isArray(filled) || filled.length === 0 || filled.length > insertMax || !filled.every(isRow))
       throw new ServiceError('REL_UNPROCESSABLE', `insert: 1 to ${insertMax} objects are expected`);
-    return filled as readonly Row[];
+    return filled as readonly VerbRow[];
   }
 
-  async #alert(given: Of<'alert'>, { path, scope }: Place): Promise<Performed> {
+  async #alert(given: StepArguments<'alert'>, { path, scope }: StepScope): Promise<Performed> {
     const id = this.#keyOf(path);
     const { run } = this.#work;
     const [title, type, key] = (await fill([given.title, given.matched_type, given.matched_pk as Json], scope)) as unknown[];
@@ -444,21 +453,22 @@ class WorkflowRun {
   }
 
   /** A step that is on record as it was performed, for a step that names it. */
-  async #derive(step: Step, place: Place, result: Result): Promise<Performed> {
-    const { path } = place;
+  async #derive(step: Step, stepScope: StepScope, result: Result): Promise<Performed> {
+    const { path } = stepScope;
     const basis = result['basis'] === undefined ? null : BigInt(result['basis'] as string);
     switch (step.kind) {
       case 'query':
       case 'function':
-        return sameRows(await this.#ask(step, place, basis), result);
+        return sameRows(await this.#ask(step, stepScope, basis), result);
       case 'insert':
-        return this.#insert(step.given, place);
+        return this.#insert(step.given, stepScope);
       case 'alert':
         return { result, output: { id: result['alert'] } };
       case 'tool': {
-        const kept = this.#kept.get(path);
-        if (kept?.erased === this.#erased) return { result, output: kept.output, overtaken: () => kept.erased !== this.#erased };
-        if (result['reads'] === true) return this.#call(step.given, place, this.#work.run.attempt);
+        const keptOutput = this.#keptOutputs.get(path);
+        if (keptOutput?.erased === this.#erased)
+          return { result, output: keptOutput.output, overtaken: () => keptOutput.erased !== this.#erased };
+        if (result['reads'] === true) return this.#call(step.given, stepScope, this.#work.run.attempt);
         throw new ServiceError(
           'REL_UNPROCESSABLE',
           `{{steps.${path}}}: the output of a tool is not kept over a restart or an erasure`,
@@ -466,7 +476,7 @@ class WorkflowRun {
       }
       case 'wait': {
         if (basis === null) return { result, output: {} };
-        const { sql, parameters } = await fillSql(step.given.sql!, [], place.scope);
+        const { sql, parameters } = await fillSql(step.given.sql!, [], stepScope.scope);
         return sameRows(answerStep(await this.#rows(sql, parameters, basis)), result);
       }
       default:
@@ -494,7 +504,7 @@ class WorkflowRun {
 type Stopped = Extract<WorkflowEffect, { readonly step: WorkflowStep }>;
 
 interface Found {
-  readonly rows: readonly Row[];
+  readonly rows: readonly VerbRow[];
   readonly basis: bigint;
   overtaken(): boolean;
 }

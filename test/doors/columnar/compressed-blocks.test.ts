@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { cityHashCode } from '../../../src/doors/columnar/city-hash-code.ts';
 import { hashOf } from '../../../src/doors/columnar/city-hash.ts';
-import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/compressed-blocks.ts';
+import { toCompressedBlocks, compressedBlockOf, decompressBlock } from '../../../src/doors/columnar/compressed-blocks.ts';
 import { ServiceError } from '../../../src/errors.ts';
 // @ts-expect-error: a script without types
 import { compiledModule } from '../../../scripts/kernels.mjs';
@@ -14,7 +14,7 @@ const frames = recordedFrames.map((hex) => Buffer.from(hex, 'hex'));
 function rawOf(bytes: Buffer): Buffer {
   const pieces: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
-    const frame = unframe(bytes, at);
+    const frame = decompressBlock(bytes, at);
     if ('needs' in frame) throw new Error(`a frame needs ${frame.needs} bytes`);
     pieces.push(frame.raw);
     at = frame.end;
@@ -56,17 +56,17 @@ function statementFrame(length: number): Buffer {
 
 test('Every frame that it sent is read, and one byte off is none', () => {
   for (const frame of frames) {
-    const whole = unframe(frame, 0);
+    const whole = decompressBlock(frame, 0);
     expect(whole).toMatchObject({ end: frame.length });
     for (let cut = 0; cut < frame.length; cut++) {
-      const needs = unframe(frame.subarray(0, cut), 0);
+      const needs = decompressBlock(frame.subarray(0, cut), 0);
       expect('needs' in needs && needs.needs > cut).toBe(true);
     }
     for (let at = 0; at < frame.length; at++) {
       const spoilt = Buffer.from(frame);
       spoilt[at]! ^= 0x10;
       const read = (): unknown => {
-        const answer = unframe(spoilt, 0);
+        const answer = decompressBlock(spoilt, 0);
         if ('needs' in answer) throw new ServiceError('REL_INVALID', 'it waits for more, and is cut off');
         return answer;
       };
@@ -78,17 +78,17 @@ test('Every frame that it sent is read, and one byte off is none', () => {
 test('What is framed is read as it was, whatever pieces it came in', () => {
   const bytes = Buffer.alloc(40_000, 'abcdefg hij');
   const pieces = [bytes.subarray(0, 1), Buffer.alloc(0), bytes.subarray(1, 30_000), bytes.subarray(30_000)];
-  expect(rawOf(Buffer.concat([...toFrames(pieces)]))).toEqual(bytes);
+  expect(rawOf(Buffer.concat([...toCompressedBlocks(pieces)]))).toEqual(bytes);
 });
 
 test('Long pieces leave in frames of 256 KiB', () => {
-  const lengths = [...toFrames([Buffer.alloc(600_000, 'x')])].map((frame) => Buffer.from(frame).readUInt32LE(16 + 5));
+  const lengths = [...toCompressedBlocks([Buffer.alloc(600_000, 'x')])].map((frame) => Buffer.from(frame).readUInt32LE(16 + 5));
   expect(lengths).toEqual([262_144, 262_144, 600_000 - 2 * 262_144]);
 });
 
 /** A frame that says so of itself, under the checksum that fits. */
 function lying(edit: (frame: Buffer) => void): Buffer {
-  const frame = frameOf(Buffer.from('0123456789'));
+  const frame = compressedBlockOf(Buffer.from('0123456789'));
   edit(frame);
   frame.set(hashOf(frame.subarray(16)), 0);
   return frame;
@@ -103,5 +103,5 @@ test.each([
   ['another method', (frame: Buffer) => frame.writeUInt8(0x91, 16)],
   ['ZSTD', (frame: Buffer) => frame.writeUInt8(0x90, 16)],
 ])('A frame that says %s is refused', (_what, edit) => {
-  expect(() => unframe(lying(edit), 0)).toThrow(ServiceError);
+  expect(() => decompressBlock(lying(edit), 0)).toThrow(ServiceError);
 });

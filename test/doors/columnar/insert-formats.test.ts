@@ -1,7 +1,7 @@
 /** Statements whose text comes in pieces, and rows behind them as ClickHouse's forms write them. */
 import { describe, expect, test } from 'vitest';
 import { inputColumns, inputForm, readRows } from '../../../src/doors/columnar/insert-formats.ts';
-import { beginsInsert, type Statement, statementOf } from '../../../src/doors/columnar/statement.ts';
+import { beginsInsert, type ColumnarStatement, statementOf } from '../../../src/doors/columnar/statement.ts';
 import type { ColumnType } from '../../../src/log/values/value.ts';
 
 const facts = { database: 'default', user: 'me', parameters: new Map<string, string>() };
@@ -14,7 +14,7 @@ describe('an INSERT that comes in pieces is the same statement', () => {
   ])('%j', (text) => {
     const whole = statementOf(text, facts)!;
     expect(whole.kind).toBe('insert');
-    const insert = whole as Extract<Statement, { kind: 'insert' }>;
+    const insert = whole as Extract<ColumnarStatement, { kind: 'insert' }>;
     for (let at = 0; at < text.length; at++) {
       const begun = text.slice(0, at);
       expect(beginsInsert(begun)).not.toBe(false);
@@ -26,7 +26,7 @@ describe('an INSERT that comes in pieces is the same statement', () => {
 
   test('rows begin on the line below, or behind the blanks of its own', () => {
     const rowsOf = (text: string): string => {
-      const statement = statementOf(text, facts) as Extract<Statement, { kind: 'insert' }>;
+      const statement = statementOf(text, facts) as Extract<ColumnarStatement, { kind: 'insert' }>;
       return text.slice(statement.dataAt);
     };
     expect(rowsOf('INSERT INTO T FORMAT TSV\n\n\tx\n')).toBe('\n\tx\n');

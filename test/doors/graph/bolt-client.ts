@@ -1,7 +1,7 @@
 /** Neo4j's driver, and bytes of a client of Bolt, against a server of tests. */
 import neo4j, { type Driver, type Session } from 'neo4j-driver';
 import { chunk } from '../../../src/doors/graph/bolt-codec.ts';
-import { type Packed, Packer, Structure } from '../../../src/doors/graph/packstream.ts';
+import { type PackStreamValue, PackStreamWriter, PackStreamStructure } from '../../../src/doors/graph/packstream.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 
 export const boltPort = (world: StoreWorld): number => world.others.find(({ name }) => name === 'graph-binary')!.port;
@@ -40,13 +40,13 @@ export const keysByBolt = (world: StoreWorld, path: string | null, secret: strin
 export const handshakeBytes = (below: number, minor: number, major: number): Buffer =>
   Buffer.concat([Buffer.from([0x60, 0x60, 0xb0, 0x17, 0, below, minor, major]), Buffer.alloc(12)]);
 
-export function messageBytes(tag: number, ...fields: readonly Packed[]): Buffer {
-  const packer = new Packer();
-  packer.value(new Structure(tag, fields));
+export function messageBytes(tag: number, ...fields: readonly PackStreamValue[]): Buffer {
+  const packer = new PackStreamWriter();
+  packer.value(new PackStreamStructure(tag, fields));
   return chunk(packer.bytes);
 }
 
-export const map = (members: Readonly<Record<string, Packed>> = {}): Packed => new Map(Object.entries(members));
+export const map = (members: Readonly<Record<string, PackStreamValue>> = {}): PackStreamValue => new Map(Object.entries(members));
 
 export const helloBytes = (secret: string): Buffer =>
   messageBytes(0x01, map({ user_agent: 'test/1', scheme: 'basic', principal: 'neo4j', credentials: secret }));

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import neo4j, { type Driver, type Integer, type Node, type Path, type Relationship, type Session } from 'neo4j-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { boltCodec } from '../../../src/doors/graph/bolt-codec.ts';
-import { type Packed, Structure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
+import { type PackStreamValue, PackStreamStructure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
 import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import { boltDriver, boltPort, handshakeBytes, helloBytes, map, messageBytes } from './bolt-client.ts';
@@ -217,11 +217,11 @@ test('Metadata of a transaction asks as of an instant', async () => {
 });
 
 /** What is answered to these bytes in one piece, until so many messages came. */
-async function answersTo(bytes: Buffer, count: number): Promise<Structure[]> {
+async function answersTo(bytes: Buffer, count: number): Promise<PackStreamStructure[]> {
   const socket = connect(boltPort(world), '127.0.0.1');
   await once(socket, 'connect');
   socket.write(bytes);
-  const answers: Structure[] = [];
+  const answers: PackStreamStructure[] = [];
   let heard = Buffer.alloc(0);
   for await (const piece of socket) {
     heard = Buffer.concat([heard, piece as Buffer]);
@@ -231,7 +231,7 @@ async function answersTo(bytes: Buffer, count: number): Promise<Structure[]> {
       const decoded = boltCodec.decode(begun, heard.subarray(at));
       if (!('message' in decoded)) break;
       at += decoded.taken;
-      if (decoded.message.kind === 'message') answers.push(allAtOnce(unpackSteps(decoded.message.body)) as Structure);
+      if (decoded.message.kind === 'message') answers.push(allAtOnce(unpackSteps(decoded.message.body)) as PackStreamStructure);
     }
     if (answers.length >= count) break;
   }
@@ -239,7 +239,7 @@ async function answersTo(bytes: Buffer, count: number): Promise<Structure[]> {
   return answers;
 }
 
-const tagsOf = (answers: readonly Structure[]): number[] => answers.map(({ tag }) => tag);
+const tagsOf = (answers: readonly PackStreamStructure[]): number[] => answers.map(({ tag }) => tag);
 const run = (text: string): Buffer => messageBytes(0x10, text, map(), map());
 const pull = messageBytes(0x3f, map({ n: -1n }));
 
@@ -251,8 +251,8 @@ test('Bolt 4.4 logs in by HELLO, tells instants by the clock of their zone, and 
   const asked = run("MATCH (t:Thing {id: 'old'}) RETURN t.at AS at");
   const answers = await answersTo(Buffer.concat([handshakeBytes(0, 4, 4), helloBytes(secret), noop, asked, noop, noop, pull]), 4);
   expect(tagsOf(answers)).toEqual([0x70, 0x70, 0x71, 0x70]);
-  const [row] = answers[2]!.fields as [readonly Packed[]];
-  expect(row[0]).toEqual(new Structure(0x46, [1_704_067_200n, 7n, 0n]));
+  const [row] = answers[2]!.fields as [readonly PackStreamValue[]];
+  expect(row[0]).toEqual(new PackStreamStructure(0x46, [1_704_067_200n, 7n, 0n]));
 });
 
 test('After a failure everything is ignored until RESET, and RESET passes over what waits before it', async () => {
@@ -281,5 +281,7 @@ test('RESET cancels the question that runs', async () => {
   ];
   const answers = await answersTo(Buffer.concat(asked), 7);
   expect(tagsOf(answers)).toEqual([0x70, 0x7f, 0x7e, 0x70, 0x70, 0x71, 0x70]);
-  expect((answers[1]!.fields[0] as ReadonlyMap<string, Packed>).get('code')).toBe('Neo.ClientError.Transaction.Terminated');
+  expect((answers[1]!.fields[0] as ReadonlyMap<string, PackStreamValue>).get('code')).toBe(
+    'Neo.ClientError.Transaction.Terminated',
+  );
 });

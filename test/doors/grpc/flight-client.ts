@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { type Client, credentials, Metadata } from '@grpc/grpc-js';
 import { type Table, tableFromIPC, tableToIPC } from 'apache-arrow';
 import { flightDataFrom } from '../../../src/doors/grpc/flight-messages.ts';
-import { Message } from '../../../src/doors/grpc/protobuf.ts';
+import { ProtobufMessage } from '../../../src/doors/grpc/protobuf.ts';
 import type { StoreWorld } from '../http/store-world.ts';
 import type { Channel } from './grpc-client.ts';
 
@@ -109,13 +109,13 @@ export class FlightClient {
     });
   }
 
-  async action(type: string, request: Loose): Promise<Message[]> {
+  async action(type: string, request: Loose): Promise<ProtobufMessage[]> {
     const action = new flightMessages.Action();
     action.setType(type);
     action.setBody(packed(`Action${type}Request`, request));
-    const results: Message[] = [];
+    const results: ProtobufMessage[] = [];
     for await (const result of this.raw['doAction']!(action, this.metadata) as AsyncIterable<Loose>)
-      results.push(new Message(new Message(result.getBody_asU8()).bytes(2)!));
+      results.push(new ProtobufMessage(new ProtobufMessage(result.getBody_asU8()).bytes(2)!));
     return results;
   }
 }

@@ -21,7 +21,7 @@ import {
 } from 'apache-arrow';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { flightDataFrom } from '../../../src/doors/grpc/flight-messages.ts';
-import { Tickets } from '../../../src/doors/grpc/flight-tickets.ts';
+import { FlightTickets } from '../../../src/doors/grpc/flight-tickets.ts';
 import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { StoreWorld } from '../http/store-world.ts';
 import {
@@ -182,7 +182,7 @@ describe('who asks', () => {
 
   test('opens a ticket for a minute', () => {
     let nowMs = 0;
-    const tickets = new Tickets({ clock: { monotonicMs: () => nowMs }, random: { fill: (bytes) => bytes.fill(7) } });
+    const tickets = new FlightTickets({ clock: { monotonicMs: () => nowMs }, random: { fill: (bytes) => bytes.fill(7) } });
     const caller = tenantlessCaller('ada', 'shared-secret', 'flight');
     const ticket = tickets.seal('ticket', caller, { n: 1 });
     nowMs = 60_000;

@@ -1,7 +1,7 @@
 /** What a gRPC door makes of an answer, and how much of it waits for a client that does not read. */
 import { expect, test } from 'vitest';
 import { UnsentMessages } from '../../../src/doors/grpc/unsent-messages.ts';
-import { Message } from '../../../src/doors/grpc/protobuf.ts';
+import { ProtobufMessage } from '../../../src/doors/grpc/protobuf.ts';
 import { reflectable } from '../../../src/doors/grpc/reflection.ts';
 import { loadProto } from '../../../src/doors/grpc/server.ts';
 import { rowMessages } from '../../../src/doors/grpc/values.ts';
@@ -38,11 +38,11 @@ test('calls of one connection wait for room together, and those of another do no
 test('entries of a map are called as compilers demand where reflection tells of them', () => {
   const loaded = loadProto(new URL('../../../src/doors/grpc/', import.meta.url), 'annals.proto');
   const { fileDescriptorProtos } = reflectable(loaded)['annals.v1.QueryRequest'] as { readonly fileDescriptorProtos: Buffer[] };
-  const [type] = new Message(fileDescriptorProtos[0]!).all(4).flatMap((each) => {
-    const read = new Message(each);
+  const [type] = new ProtobufMessage(fileDescriptorProtos[0]!).all(4).flatMap((each) => {
+    const read = new ProtobufMessage(each);
     return read.text(1) === 'QueryRequest' ? [read] : [];
   });
-  const named = type!.all(2).find((field) => new Message(field).text(1) === 'named');
-  expect(type!.all(3).map((nested) => new Message(nested).text(1))).toEqual(['NamedEntry']);
-  expect(new Message(named!).text(6)).toBe('NamedEntry');
+  const named = type!.all(2).find((field) => new ProtobufMessage(field).text(1) === 'named');
+  expect(type!.all(3).map((nested) => new ProtobufMessage(nested).text(1))).toEqual(['NamedEntry']);
+  expect(new ProtobufMessage(named!).text(6)).toBe('NamedEntry');
 });

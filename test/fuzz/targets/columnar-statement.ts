@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { inputColumns, inputForm } from '../../../src/doors/columnar/insert-formats.ts';
-import { beginsInsert, type Statement, statementOf } from '../../../src/doors/columnar/statement.ts';
+import { beginsInsert, type ColumnarStatement, statementOf } from '../../../src/doors/columnar/statement.ts';
 
 export const name = 'columnar-statement';
 
@@ -36,7 +36,7 @@ export function run(bytes: Uint8Array): void {
   rows(whole.format!, text.slice(whole.dataAt));
 }
 
-function read(text: string, isWhole = true): Statement | null {
+function read(text: string, isWhole = true): ColumnarStatement | null {
   try {
     beginsInsert(text);
     return statementOf(text, facts, isWhole);

@@ -3,7 +3,7 @@
  * read too. What must hold: no frame holds more than it says, nothing but a ServiceError is thrown, and what is framed is read as it was.
  */
 import { hashOf } from '../../../src/doors/columnar/city-hash.ts';
-import { toFrames, frameOf, unframe } from '../../../src/doors/columnar/compressed-blocks.ts';
+import { toCompressedBlocks, compressedBlockOf, decompressBlock } from '../../../src/doors/columnar/compressed-blocks.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { recordedFrames } from '../../doors/columnar/recorded-frames.ts';
 
@@ -21,15 +21,15 @@ export function run(bytes: Uint8Array): void {
   }
   const raw = given.subarray(0, longest);
   if (raw.length === 0) return;
-  const [frame] = [...toFrames([raw.subarray(0, 7), raw.subarray(7)])].filter(({ length }) => length > 0) as [Buffer];
-  assert(frame.equals(frameOf(raw)), 'pieces are framed together');
-  const read = unframe(frame, 0);
+  const [frame] = [...toCompressedBlocks([raw.subarray(0, 7), raw.subarray(7)])].filter(({ length }) => length > 0) as [Buffer];
+  assert(frame.equals(compressedBlockOf(raw)), 'pieces are framed together');
+  const read = decompressBlock(frame, 0);
   assert('raw' in read && read.raw.equals(raw) && read.end === frame.length, 'what is framed is read as it was');
 }
 
 function look(bytes: Buffer): void {
   try {
-    const read = unframe(bytes, 0);
+    const read = decompressBlock(bytes, 0);
     if ('needs' in read)
       assert(read.needs > bytes.length && read.needs <= 25 + longest, 'it needs more than there is, and no more than is taken');
     else assert(read.raw.length <= longest && read.end <= bytes.length, 'it holds no more than it says');

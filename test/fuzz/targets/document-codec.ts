@@ -3,7 +3,7 @@
  * same refusal at the same place; what was read is written as it was; and filters, updates and stages end, or refuse.
  */
 import { readDocument, type WritableObject, writeDocument } from '../../../src/doors/document/bson.ts';
-import { commandSteps, encodeReply, wireCodec } from '../../../src/doors/document/codec.ts';
+import { commandSteps, encodeReply, mongoCodec } from '../../../src/doors/document/codec.ts';
 import { projectionOf, stageOf } from '../../../src/doors/document/pipeline-stages.ts';
 import { seedOf, updateOf } from '../../../src/doors/document/update-operators.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
@@ -22,7 +22,7 @@ import { checkCuts } from '../cuts.ts';
 export const name = 'document-codec';
 
 export function run(bytes: Uint8Array): void {
-  for (const message of checkCuts(wireCodec, bytes).slice(0, 4)) attempt(() => check(allAtOnce(commandSteps(message))));
+  for (const message of checkCuts(mongoCodec, bytes).slice(0, 4)) attempt(() => check(allAtOnce(commandSteps(message))));
 }
 
 function check(command: StoredObject): void {

@@ -4,15 +4,15 @@
  */
 import { tableFromArrays, tableToIPC } from 'apache-arrow';
 import {
-  commandOf,
+  flightCommandOf,
   flightDataFrom,
   flightDataOf,
   flightInfo,
   pack,
   pathDescriptor,
 } from '../../../src/doors/grpc/flight-messages.ts';
-import { Tickets } from '../../../src/doors/grpc/flight-tickets.ts';
-import { bytesField, message, textField, varintField } from '../../../src/doors/grpc/protobuf.ts';
+import { FlightTickets } from '../../../src/doors/grpc/flight-tickets.ts';
+import { bytesField, protobufMessage, textField, varintField } from '../../../src/doors/grpc/protobuf.ts';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { tenantlessCaller } from '../../../src/governance/caller.ts';
 import { arrowColumns } from '../../../src/planner/formats/arrow-reader.ts';
@@ -20,9 +20,9 @@ import { arrowColumns } from '../../../src/planner/formats/arrow-reader.ts';
 export const name = 'flight-messages';
 
 const caller = tenantlessCaller('ada', 'shared-secret', 'flight');
-const tickets = new Tickets({ clock: { monotonicMs: () => 0 }, random: { fill: (bytes) => bytes.fill(7) } });
+const tickets = new FlightTickets({ clock: { monotonicMs: () => 0 }, random: { fill: (bytes) => bytes.fill(7) } });
 const sealed = tickets.seal('ticket', caller, { kind: 'sql', sql: 'SELECT 1' });
-const command = (bytes: Uint8Array): Buffer => message(varintField(1, 2), bytesField(2, bytes));
+const command = (bytes: Uint8Array): Buffer => protobufMessage(varintField(1, 2), bytesField(2, bytes));
 
 export function seeds(): Uint8Array[] {
   const rows = [...flightDataFrom([tableToIPC(tableFromArrays({ id: ['a', 'b'], n: Int32Array.of(1, 2) }), 'stream')])].map(
@@ -34,15 +34,15 @@ export function seeds(): Uint8Array[] {
     pathDescriptor('Reading'),
     command(Buffer.from('SELECT id FROM Reading')),
     command(pack('CommandStatementQuery', textField(1, 'SELECT 1'))),
-    command(pack('CommandGetTables', message(textField(3, 'R%'), textField(4, 'VIEW'), varintField(5, 1)))),
+    command(pack('CommandGetTables', protobufMessage(textField(3, 'R%'), textField(4, 'VIEW'), varintField(5, 1)))),
     command(pack('CommandGetSqlInfo', bytesField(1, Buffer.from([0, 3, 0x80, 0x04])))),
-    command(pack('CommandStatementIngest', message(bytesField(1, varintField(1, 2)), textField(2, 'Reading')))),
+    command(pack('CommandStatementIngest', protobufMessage(bytesField(1, varintField(1, 2)), textField(2, 'Reading')))),
     flightInfo(Buffer.from('schema'), pathDescriptor('T'), sealed),
   ];
 }
 
 export function run(bytes: Uint8Array): void {
-  attempt(() => commandOf(bytes));
+  attempt(() => flightCommandOf(bytes));
   attempt(() => {
     const { header } = flightDataOf(bytes);
     if (header !== null) arrowColumns(header);

@@ -7,7 +7,7 @@ import { createHash, createHmac } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { assert, ServiceError } from '../../../src/errors.ts';
 import { ChunkedDecoder } from '../../../src/doors/object/chunked-decoder.ts';
-import { isKnown, spanOf } from '../../../src/doors/object/preconditions.ts';
+import { isKnown, byteRangeOf } from '../../../src/doors/object/preconditions.ts';
 import { IncomingBody } from '../../../src/doors/object/incoming-body.ts';
 import { listRequestOf } from '../../../src/doors/object/list-objects.ts';
 import { factsOf } from '../../../src/doors/object/object-metadata.ts';
@@ -70,7 +70,7 @@ function look([first = '', ...lines]: readonly string[]): void {
     });
     attempt(() => isKnown(request, { hash: 'a', modifiedMs: 0 }));
     attempt(() => {
-      const span = spanOf(request, { hash: 'a', modifiedMs: 0 }, 10);
+      const span = byteRangeOf(request, { hash: 'a', modifiedMs: 0 }, 10);
       assert(span === null || (span.from >= 0 && span.from < span.to && span.to <= 10), 'a range lies within its object');
     });
   });

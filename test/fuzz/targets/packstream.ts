@@ -1,13 +1,13 @@
 /** Values of Bolt, as any bytes: what is read is written and read again as the same, and what is none is refused as such. */
 import { expect } from 'vitest';
-import { Packer, type Packed, Structure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
+import { PackStreamWriter, type PackStreamValue, PackStreamStructure, unpackSteps } from '../../../src/doors/graph/packstream.ts';
 import { parametersOf } from '../../../src/doors/graph/values.ts';
 import { ServiceError } from '../../../src/errors.ts';
 import { allAtOnce } from '../../../src/planner/expressions/resumable-steps.ts';
 
 export const name = 'packstream';
 
-const unpacked = (bytes: Uint8Array): Packed => allAtOnce(unpackSteps(Buffer.from(bytes)));
+const unpacked = (bytes: Uint8Array): PackStreamValue => allAtOnce(unpackSteps(Buffer.from(bytes)));
 
 export function run(bytes: Uint8Array): void {
   try {
@@ -21,22 +21,22 @@ export function run(bytes: Uint8Array): void {
   }
 }
 
-function packedOf(value: Packed): Buffer {
-  const packer = new Packer();
+function packedOf(value: PackStreamValue): Buffer {
+  const packer = new PackStreamWriter();
   packer.value(value);
   return Buffer.from(packer.bytes);
 }
 
 export function seeds(): Uint8Array[] {
-  const values: readonly Packed[] = [
+  const values: readonly PackStreamValue[] = [
     [null, true, false, -17n, 127n, 128n, -129n, 40_000n, 2n ** 40n, -(2n ** 63n), 1.5, 'é', 'x'.repeat(300)],
-    new Map<string, Packed>([
+    new Map<string, PackStreamValue>([
       ['a', [new Map([['b', 1n]])]],
       ['c', Buffer.from([1, 2])],
     ]),
-    new Structure(0x49, [1n, 2n, 0n]),
-    new Structure(0x44, [-3n]),
-    new Structure(0x45, [1n, 2n, 3n, 4n]),
+    new PackStreamStructure(0x49, [1n, 2n, 0n]),
+    new PackStreamStructure(0x44, [-3n]),
+    new PackStreamStructure(0x45, [1n, 2n, 3n, 4n]),
   ];
   return [
     ...values.map(packedOf),

@@ -62,7 +62,7 @@ export const mutants: readonly Mutant[] = [
     name: 'bodies that are taken before the write is decided',
     file: 'src/doors/object/put-object.ts',
     in: 'putObject',
-    find: 'if (incoming.length >= inlineMax(exchange)) await rehearsePut(asking, row, incoming.length);',
+    find: 'if (incoming.length >= inlineMax(exchange)) await rehearsePut(objectReader, row, incoming.length);',
     replace: '',
     killedBy: bodiesOfObjects,
   },

@@ -1,8 +1,8 @@
-/** The door's own part of the pages: their text, their sessions, and the way from a session to the routes of the door. */
+/** The web console of the door: its pages and files, its browser sessions, and the way from a session to the door's routes. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock, Random } from '../../../clock.ts';
 import { ServiceError } from '../../../errors.ts';
-import { makePage, type ConsoleFiles, type Page } from './pages.ts';
+import { makePage, type ConsoleFiles, type ConsolePage } from './pages.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 
 /** A listener's routes, as for a request that came to it. */
@@ -14,7 +14,7 @@ export class WebConsole {
   data: Routing | null = null;
   admin: Routing | null = null;
   readonly #files: () => ConsoleFiles | null;
-  readonly #pages = new Map<string, Page>();
+  readonly #pages = new Map<string, ConsolePage>();
 
   constructor(clock: Clock, random: Random, files: () => ConsoleFiles | null) {
     this.sessions = new BrowserSessions(clock, random);
@@ -22,7 +22,7 @@ export class WebConsole {
   }
 
   /** Throws REL_NOT_IMPLEMENTED where this build has no pages. */
-  page(mount: string): Page {
+  page(mount: string): ConsolePage {
     let page = this.#pages.get(mount);
     if (page === undefined) this.#pages.set(mount, (page = makePage(this.#buildFiles(), mount)));
     return page;

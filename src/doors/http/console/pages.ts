@@ -15,7 +15,7 @@ export interface ConsoleFiles {
   readonly aliases: Readonly<Record<string, string>>;
 }
 
-export interface Page {
+export interface ConsolePage {
   readonly html: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -31,7 +31,7 @@ export const guardHeaders: Readonly<Record<string, string>> = {
 };
 
 /** `mount`: path of the page, below which its files and its calls lie. */
-export function makePage({ entry, styles, files, aliases }: ConsoleFiles, mount: string): Page {
+export function makePage({ entry, styles, files, aliases }: ConsoleFiles, mount: string): ConsolePage {
   const pathOf = (name: string): string => `${mount}/files/${name}`;
   const integrity = Object.fromEntries([...files].map(([name, bytes]) => [pathOf(name), sha256(bytes)]));
   const imports = Object.fromEntries(Object.entries(aliases).map(([alias, name]) => [alias, pathOf(name)]));

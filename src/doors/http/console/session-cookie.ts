@@ -1,4 +1,4 @@
-/** Tells a request of our own page from one that another page, or another port of this machine, made the browser send. */
+/** Cookies of the console's sessions, and the check that a request comes from the console's own page. */
 import { isLoopback } from '../../../config.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { FastifyRequest, HttpContext } from '../context.ts';

@@ -175,9 +175,9 @@ function beginSession(
 
 function sessionOf(context: HttpContext, request: FastifyRequest, mount: string): BrowserSession {
   refuseOtherPages(request, boundOf(context, mount));
-  const found = context.console.sessions.find(cookieOf(request, mount), headerText(request, secretHeader) ?? undefined);
+  const consoleSession = context.console.sessions.find(cookieOf(request, mount), headerText(request, secretHeader) ?? undefined);
   context.connections.know(request.raw.socket);
-  return found;
+  return consoleSession;
 }
 
 function callerOfToken({ authenticator }: HttpContext, request: FastifyRequest, token: string): Caller {

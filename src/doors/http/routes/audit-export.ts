@@ -102,8 +102,8 @@ async function* piecesOf(
   };
   try {
     for await (const entry of entries) {
-      const shown = shownAuditEntry(entry, proofs);
-      text += format === 'csv' ? csvLine(shown) : `${exactJson(shown)}\n`;
+      const shownEntry = shownAuditEntry(entry, proofs);
+      text += format === 'csv' ? csvLine(shownEntry) : `${exactJson(shownEntry)}\n`;
       if (++lines === entriesPerPiece) yield take();
     }
     yield take();
@@ -153,8 +153,8 @@ const columns = Object.keys({
 const headerLine = `${columns.map((name) => quote(name)).join(',')}\r\n`;
 
 /** A line of CSV like those of /export: texts stand in quotes, nothing else does, an empty field is NULL. */
-function csvLine(shown: Shown): string {
-  return `${columns.map((name) => field(shown[name])).join(',')}\r\n`;
+function csvLine(shownEntry: Shown): string {
+  return `${columns.map((name) => field(shownEntry[name])).join(',')}\r\n`;
 }
 
 function field(value: Shown[keyof Shown]): string {

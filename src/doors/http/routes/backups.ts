@@ -10,7 +10,7 @@ const changing = { access: 'admin', action: 'administer' } as const;
 /** A backup is of all tenants; asking for less is answered 501, not with more. */
 const tenantFields = { tenant: z.unknown().optional(), tenant_id: z.unknown().optional() };
 
-const taken = z
+const backupReply = z
   .object({
     backup: z.string().describe('its name below SERVICE_BACKUP_DIR'),
     created_at: z.string(),
@@ -56,7 +56,7 @@ export const backupRoutes: readonly Route[] = [
     summary: 'Back up the whole store while it runs',
     tags,
     body: z.strictObject(tenantFields).nullish(),
-    replies: { 200: taken },
+    replies: { 200: backupReply },
     run: async (invocation, { body, context }) => {
       refuseTenant(body ?? {});
       const run = ({ signal, progress }: JobWork) => context.system.backups.create({ signal, onProgress: progress });
@@ -75,7 +75,7 @@ export const backupRoutes: readonly Route[] = [
     action: 'inspect',
     summary: 'Backups, by name',
     tags,
-    replies: { 200: z.object({ backups: z.array(z.union([taken, damaged])) }) },
+    replies: { 200: z.object({ backups: z.array(z.union([backupReply, damaged])) }) },
     run: async (invocation, { context }) => {
       const listed = await context.system.backups.list();
       invocation.describe({ rowCount: listed.length });

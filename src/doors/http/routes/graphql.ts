@@ -80,17 +80,24 @@ async function answer(
   const form = formOf(request);
   const read = readGraphql({ query, operationName, variables: given }, context.settings.SERVICE_MAX_RESULT_ROWS);
   if (read.kind === 'rows') {
-    const found = await askParsed(context, request, read.question, { ...body, purpose });
-    return sendPieces(context, request, reply, form.headers, rowPieces(found, read.type, form), found);
+    const answer = await askParsed(context, request, read.question, { ...body, purpose });
+    return sendPieces(context, request, reply, form.headers, rowPieces(answer, read.type, form), answer);
   }
   const { introspect, schemaOf } = await loadSchemas(context.yieldTurn);
-  const told = introspect({ ...read, variables: given });
+  const introspectionReply = introspect({ ...read, variables: given });
   const types = await invoke(context, request, 'inspect', purpose, async (invocation) => {
     const { catalog } = invocation.snapshot();
     invocation.describe({ template: '{ __schema }', rowCount: catalog.types().length });
     return catalog.types();
   });
-  return sendPieces(context, request, reply, form.headers, schemaPieces(told(schemaOf(types)), form), nothingErased);
+  return sendPieces(
+    context,
+    request,
+    reply,
+    form.headers,
+    schemaPieces(introspectionReply(schemaOf(types)), form),
+    nothingErased,
+  );
 }
 
 /** Rows as the specification has them, and as clients expect them that ask for the media type of GraphQL over HTTP. */
@@ -111,10 +118,10 @@ function formOf(request: FastifyRequest): Form {
 const nothingErased = { overtaken: (): boolean => false };
 const textAtOnce = 16_384;
 
-function* rowPieces(found: Answer, type: string, { isStandard, noErrors }: Form): Generator<Uint8Array, void> {
+function* rowPieces(answer: Answer, type: string, { isStandard, noErrors }: Form): Generator<Uint8Array, void> {
   yield Buffer.from(isStandard ? `{"data":{${JSON.stringify(type)}:` : '{"data":');
-  yield* moreRows(found, { after: 0 });
-  yield Buffer.from(`${isStandard ? '}' : ''}${noErrors},"extensions":{${envelopeMembers(found).slice(1)}}}`);
+  yield* moreRows(answer, { after: 0 });
+  yield Buffer.from(`${isStandard ? '}' : ''}${noErrors},"extensions":{${envelopeMembers(answer).slice(1)}}}`);
 }
 
 function* schemaPieces(texts: Iterable<string>, { noErrors }: Form): Generator<Uint8Array, void> {

@@ -95,7 +95,7 @@ const rowsRoute = (plan: Plan): Route =>
     reads: 'stream',
     example: { query: { object_type: 'a type' }, body: { id: 'a new row', secret: 'a text' } },
     handle: async ({ query, body: sent, request, reply, context }) => {
-      const asked = whatIsAsked(request, query, plan);
+      const ingestHead = ingestHeadOf(request, query, plan);
       const source = (sent as Readable | undefined) ?? request.raw;
       const { purpose } = query;
       const { tasks } = context;
@@ -103,13 +103,13 @@ const rowsRoute = (plan: Plan): Route =>
         if (request.headers[transactionHeader] !== undefined)
           throw new ServiceError('REL_INVALID', 'async=true cannot be used in a transaction, which may have ended by then');
         const task = await invoke(context, request, 'ingest', purpose, async (invocation) => {
-          invocation.describe({ objectType: asked.type, rowCount: 0 });
+          invocation.describe({ objectType: ingestHead.type, rowCount: 0 });
           const contentLength = request.headers['content-length'];
           tasks.checkRoom(Number(contentLength ?? 0));
           // Errors that can be found now must not come after the promise.
-          ingestOf(invocation, asked, null).definition();
+          ingestOf(invocation, ingestHead, null).definition();
           const body = await collect(context, source, contentLength);
-          await checkEncoded(context.bodies.pieces(body), asked.encoding, context.bodyLimitBytes);
+          await checkEncoded(context.bodies.pieces(body), ingestHead.encoding, context.bodyLimitBytes);
           const { caller } = invocation;
           checkCaller(context, caller);
           return tasks.accept({
@@ -119,10 +119,10 @@ const rowsRoute = (plan: Plan): Route =>
             breakGlass: statedOpener(request, 'breakGlass'),
             accessScopeRef: statedOpener(request, 'accessScopeRef'),
             bytes: body.length,
-            type: asked.type,
+            type: ingestHead.type,
             run: async (later, progress, work) => {
               const pieces = untilAborted(context.bodies.pieces(body), work.signal);
-              const { ingested } = await write(context, later, asked, pieces, (ingest) => {
+              const { ingested } = await write(context, later, ingestHead, pieces, (ingest) => {
                 progress(ingest);
                 ingest.onTaken = (rows) => work.progress(rows, null);
               });
@@ -135,7 +135,7 @@ const rowsRoute = (plan: Plan): Route =>
         return reply.code(202).header('location', url).send({ task_id: task.id, status_url: url });
       }
       const { ingested, replayed } = await invoke(context, request, 'ingest', purpose, (invocation) =>
-        write(context, invocation, asked, leasedPieces(context, invocation.caller, context.bodies.stream(source))),
+        write(context, invocation, ingestHead, leasedPieces(context, invocation.caller, context.bodies.stream(source))),
       );
       if (replayed) reply.header('idempotency-replayed', 'true');
       else context.metrics.countRows(ingested.accepted);
@@ -159,10 +159,10 @@ export function plainIngest(context: HttpContext): FastPathRoute {
     answer: async (request) => {
       const object_type = plainTarget.exec(request.raw.url!)![1]!;
       const query = { object_type, atomic: false, patch: false, replace: false, async: false };
-      const asked = whatIsAsked(request, query, plan);
+      const ingestHead = ingestHeadOf(request, query, plan);
       const body = request.body as Buffer;
       const ingested = await invoke(context, request, 'ingest', undefined, (invocation) =>
-        writeSmall(context, invocation, asked, body),
+        writeSmall(context, invocation, ingestHead, body),
       );
       context.metrics.countRows(ingested.accepted);
       const text = replyText(ingested);
@@ -172,12 +172,17 @@ export function plainIngest(context: HttpContext): FastPathRoute {
 }
 
 /** A batch that is all of the body is written in the turn in which it came; any other body goes the way of all bodies. */
-async function writeSmall(context: HttpContext, invocation: Invocation, asked: IngestHead, body: Buffer): Promise<IngestReply> {
-  invocation.describe({ objectType: asked.type, rowCount: 0 });
-  const ingest = ingestOf(invocation, asked, null);
+async function writeSmall(
+  context: HttpContext,
+  invocation: Invocation,
+  ingestHead: IngestHead,
+  body: Buffer,
+): Promise<IngestReply> {
+  invocation.describe({ objectType: ingestHead.type, rowCount: 0 });
+  const ingest = ingestOf(invocation, ingestHead, null);
   const batch = readSmallBody(body, ingest.definition());
   if (batch !== null) return await ingest.runOne(batch);
-  return (await write(context, invocation, asked, context.bodies.pieces(body))).ingested;
+  return (await write(context, invocation, ingestHead, context.bodies.pieces(body))).ingested;
 }
 
 /** The same text as `exactJson` would write. */
@@ -212,7 +217,7 @@ interface IngestHead {
   readonly idempotencyKey: string | null;
 }
 
-function whatIsAsked(request: GateRequest, query: IngestQuery, plan: Plan): IngestHead {
+function ingestHeadOf(request: GateRequest, query: IngestQuery, plan: Plan): IngestHead {
   const { columns, null_text: nullText, patch, replace } = query;
   if (patch && replace) throw new ServiceError('REL_INVALID', 'a write patches rows or replaces them, not both');
   return {
@@ -252,24 +257,24 @@ function idempotencyKey(request: GateRequest): string | null {
 async function write(
   context: HttpContext,
   invocation: Invocation,
-  asked: IngestHead,
+  ingestHead: IngestHead,
   source: AsyncIterable<Uint8Array>,
   progress?: (ingest: Ingest) => void,
 ): Promise<{ readonly ingested: IngestReply; readonly replayed: boolean }> {
-  const { type, atomic, plan, reader, encoding } = asked;
+  const { type, atomic, plan, reader, encoding } = ingestHead;
   invocation.describe({ objectType: type, rowCount: 0 });
-  const digest = asked.idempotencyKey === null ? null : new BodyDigest(preface(invocation, asked));
-  const ingest = ingestOf(invocation, asked, digest, progress !== undefined);
+  const digest = ingestHead.idempotencyKey === null ? null : new BodyDigest(preface(invocation, ingestHead));
+  const ingest = ingestOf(invocation, ingestHead, digest, progress !== undefined);
   progress?.(ingest);
   const definition = ingest.definition();
   const body = decodeInTurns(context, source, encoding);
   // Rows that are decided one by one, with edges maybe, take a turn longer than such that pass through.
-  const isSlow = asked.patch || (definition?.graphTriggers.length ?? 0) > 0;
+  const isSlow = ingestHead.patch || (definition?.graphTriggers.length ?? 0) > 0;
   const ingested = await ingest.run(
     readIngest(digest === null ? body : digest.pass(body), {
       ...reader,
       definition,
-      tracksSent: asked.patch,
+      tracksSent: ingestHead.patch,
       yieldTurn: context.yieldTurn,
       ...(atomic
         ? { batchRows: Infinity, batchBytes: Infinity, limitBytes: context.bodyLimitBytes }
@@ -281,8 +286,8 @@ async function write(
   return { ingested, replayed: ingest.replayed };
 }
 
-function ingestOf(invocation: Invocation, asked: IngestHead, body: BodyDigest | null, waits = false): Ingest {
-  const { type, atomic, sync, patch, replace, when, plan, provenance, idempotencyKey: key } = asked;
+function ingestOf(invocation: Invocation, ingestHead: IngestHead, body: BodyDigest | null, waits = false): Ingest {
+  const { type, atomic, sync, patch, replace, when, plan, provenance, idempotencyKey: key } = ingestHead;
   const request = { type, atomic, sync, patch, replace, when, createType: plan.createType, provenance, waits };
   if (key === null || body === null) return new Ingest(invocation, request);
   // Keys are scoped by principal and organisation: no caller can meet another's.
@@ -294,8 +299,8 @@ function ingestOf(invocation: Invocation, asked: IngestHead, body: BodyDigest | 
 }
 
 /** Everything except the body that identifies a request (idempotency). */
-function preface(invocation: Invocation, asked: IngestHead): string {
-  const { plan, type, atomic, patch, replace, when, provenance, encoding, contentType, reader } = asked;
+function preface(invocation: Invocation, ingestHead: IngestHead): string {
+  const { plan, type, atomic, patch, replace, when, provenance, encoding, contentType, reader } = ingestHead;
   return canonicalJson({
     // Members that earlier releases did not have are left out of the digest when absent.
     ...(patch && { patch }),

@@ -205,13 +205,13 @@ function tokensOf(
       if (token === undefined) throw new ServiceError('REL_NOT_FOUND', 'no such token');
       return token;
     });
-  const found = new Map<string, TokenView>();
+  const tokensByPrincipal = new Map<string, TokenView>();
   for (const { principal, tenant } of [...reads].reverse()) {
     const token = all.findLast((each) => each.principal === principal && each.tenant === tenant);
-    if (token !== undefined) found.set(token.id, token);
-    if (found.size === principalsMax) break;
+    if (token !== undefined) tokensByPrincipal.set(token.id, token);
+    if (tokensByPrincipal.size === principalsMax) break;
   }
-  return [...found.values()];
+  return [...tokensByPrincipal.values()];
 }
 
 function setOf({ digest, epoch }: PolicyDeskContract): { digest: string; epoch: number } {

@@ -45,8 +45,8 @@ export const ragRoutes: readonly Route[] = [
       const input = { ...given, source_id: sourceId };
       const task = accept(context, request, { caller: invocation.caller, purpose, input });
       const location = `${url}/${task.id}`;
-      const told = { task_id: task.id, status_url: location, source_id: sourceId, chunks: given.chunks.length };
-      return reply(202, told, { location });
+      const taskReply = { task_id: task.id, status_url: location, source_id: sourceId, chunks: given.chunks.length };
+      return reply(202, taskReply, { location });
     },
   }),
   route({
@@ -91,22 +91,22 @@ function accept(context: HttpContext, request: FastifyRequest, { caller, purpose
         signal: work.signal,
         arguments: kept,
       });
-      const made = (await ragIngest.run(verbCall, input)) as z.output<typeof stored>;
+      const storedAnswer = (await ragIngest.run(verbCall, input)) as z.output<typeof stored>;
       await verbCall.end();
-      invocation.describe({ rowCount: made.chunks });
-      work.progress(made.chunks, made.chunks);
-      context.metrics.countRows(made.chunks);
+      invocation.describe({ rowCount: storedAnswer.chunks });
+      work.progress(storedAnswer.chunks, storedAnswer.chunks);
+      context.metrics.countRows(storedAnswer.chunks);
       return {
         type,
-        accepted: made.chunks,
+        accepted: storedAnswer.chunks,
         rejected: 0,
         errors: [],
-        system_from: made.system_from,
-        system_from_last: made.system_from,
-        ids: made.chunk_ids.slice(0, 1_000),
-        truncated: made.chunks > 1_000,
+        system_from: storedAnswer.system_from,
+        system_from_last: storedAnswer.system_from,
+        ids: storedAnswer.chunk_ids.slice(0, 1_000),
+        truncated: storedAnswer.chunks > 1_000,
         durability: 'synced',
-        ...(made.notices && { notices: made.notices }),
+        ...(storedAnswer.notices && { notices: storedAnswer.notices }),
       };
     },
   });

@@ -1,4 +1,4 @@
-/** Indexes of texts made anew on request: before the first who searches, or where one is in doubt. No answer changes by it. */
+/** POST /admin/reindex: builds text indexes again, before the first search or where one is in doubt. Answers do not change. */
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { JobWork } from '../../../governance/jobs/job-runner.ts';

@@ -14,8 +14,8 @@ import {
   properties,
   registrations,
   describeType,
-  shownBy,
-  givenMeaning,
+  typeView,
+  meaningOf,
   typeBody,
   type TypeBody,
   typeReply,
@@ -72,7 +72,7 @@ export const schemaRoutes: readonly Route[] = [
     example: { params: { name: 'a type' } },
     run: async (invocation, { params }) => {
       invocation.describe({ objectType: params.name, rowCount: 1 });
-      return shownBy(invocation, params.name);
+      return typeView(invocation, params.name);
     },
   }),
 
@@ -90,7 +90,7 @@ export const schemaRoutes: readonly Route[] = [
       const steps = registrations(body);
       const command = steps.length === 1 ? steps[0]! : ({ kind: 'migrate-types', steps } as const);
       const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-      return reply(changed ? 201 : 200, { ...shownBy(invocation, body.name), changed });
+      return reply(changed ? 201 : 200, { ...typeView(invocation, body.name), changed });
     },
   }),
 
@@ -108,7 +108,7 @@ export const schemaRoutes: readonly Route[] = [
       invocation.describe({ objectType: name });
       const command = evolution(name, body.properties ?? {}, body);
       const { changed } = await invocation.submit(command, { sync: wantsSync(request) });
-      return { ...shownBy(invocation, name), changed };
+      return { ...typeView(invocation, name), changed };
     },
   }),
 
@@ -126,7 +126,7 @@ export const schemaRoutes: readonly Route[] = [
       const bodies = body.types;
       const steps = stepsOf(bodies, invocation);
       const { ids } = await invocation.submit({ kind: 'migrate-types', steps }, { sync: wantsSync(request) });
-      const types = bodies.map(({ name }) => ({ ...shownBy(invocation, name), changed: ids.includes(name) }));
+      const types = bodies.map(({ name }) => ({ ...typeView(invocation, name), changed: ids.includes(name) }));
       return { types, ontology_version: invocation.snapshot().catalog.ontologyVersion };
     },
   }),
@@ -177,7 +177,7 @@ function stepsOf(bodies: readonly TypeBody[], invocation: Invocation): (Register
     if (primaryKey !== undefined && primaryKey !== known) {
       throw new ServiceError('REL_CONFLICT', `the primary key of ${name} can't be changed`);
     }
-    const says = [body.protected, body.access_scope, ...Object.values(givenMeaning(body))].some((each) => each !== undefined);
+    const says = [body.protected, body.access_scope, ...Object.values(meaningOf(body))].some((each) => each !== undefined);
     return body.properties === undefined && !says ? [] : [evolution(name, body.properties ?? {}, body)];
   });
 }

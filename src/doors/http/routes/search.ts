@@ -62,23 +62,23 @@ async function answer(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  asked: SearchRequest,
+  searchRequest: SearchRequest,
 ): Promise<FastifyReply> {
   const { purpose } = request.body as { readonly purpose?: string };
   const begunMs = context.clock.monotonicMs();
-  const found = await invoke(context, request, 'search', purpose, (invocation) =>
-    search(context.planner, invocation, asked, signalOf(request.raw.socket)),
+  const searched = await invoke(context, request, 'search', purpose, (invocation) =>
+    search(context.planner, invocation, searchRequest, signalOf(request.raw.socket)),
   );
   const ms = Math.round((context.clock.monotonicMs() - begunMs) * 1000) / 1000;
-  const pieces = asked.name === 'search' ? hits(found.answers[0]!) : batch(found, ms);
-  return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, found);
+  const pieces = searchRequest.name === 'search' ? hits(searched.answers[0]!) : batch(searched, ms);
+  return sendPieces(context, request, reply, { 'content-type': 'application/json; charset=utf-8' }, pieces, searched);
 }
 
-function* hits(found: Answer): Generator<Uint8Array, void> {
+function* hits(answer: Answer): Generator<Uint8Array, void> {
   yield Buffer.from('{"rows":');
-  yield* moreRows(found, { after: 0 });
-  yield Buffer.from(`,"count":${found.rowCount}`);
-  for (const piece of envelopePieces(found)) yield Buffer.from(piece);
+  yield* moreRows(answer, { after: 0 });
+  yield Buffer.from(`,"count":${answer.rowCount}`);
+  for (const piece of envelopePieces(answer)) yield Buffer.from(piece);
   yield Buffer.from('}');
 }
 

@@ -105,9 +105,9 @@ async function answer(
   context: HttpContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  asked: Parameters,
+  sparqlParameters: Parameters,
 ): Promise<FastifyReply> {
-  const { query, 'default-graph-uri': graph, 'named-graph-uri': named } = asked;
+  const { query, 'default-graph-uri': graph, 'named-graph-uri': named } = sparqlParameters;
   if (query === undefined || query.trim() === '') {
     throw new ServiceError('REL_INVALID', `the query is missing: ?query= of GET, or the body of POST as ${queryType}`);
   }
@@ -116,18 +116,18 @@ async function answer(
   }
   const { readSparql } = await import('../../../planner/languages/sparql.ts');
   const read = readSparql(query);
-  const found = await askParsed(context, request, read.question, asked);
+  const answer = await askParsed(context, request, read.question, sparqlParameters);
   if (preferredType(request, [sparqlResultsType, 'application/json']) === sparqlResultsType) {
-    const headers = { 'content-type': `${sparqlResultsType}; charset=utf-8`, ...envelopeHeaders(found) };
-    return sendPieces(context, request, reply, headers, sparqlResults(found, read.resources), found);
+    const headers = { 'content-type': `${sparqlResultsType}; charset=utf-8`, ...envelopeHeaders(answer) };
+    return sendPieces(context, request, reply, headers, sparqlResults(answer, read.resources), answer);
   }
   const headers = { 'content-type': 'application/json; charset=utf-8' };
-  return sendPieces(context, request, reply, headers, envelope(query, read, found), found);
+  return sendPieces(context, request, reply, headers, envelope(query, read, answer), answer);
 }
 
-function* envelope(query: string, { sql }: SparqlQuery, found: Answer): Generator<Uint8Array, void> {
-  const said = `{"sparql":${JSON.stringify(query)},"sql":${JSON.stringify(sql)},"rows":${found.rowCount}`;
-  yield Buffer.from(`${said}${envelopeMembers(found)},"data":`);
-  yield* moreRows(found, { after: 0 });
+function* envelope(query: string, { sql }: SparqlQuery, answer: Answer): Generator<Uint8Array, void> {
+  const said = `{"sparql":${JSON.stringify(query)},"sql":${JSON.stringify(sql)},"rows":${answer.rowCount}`;
+  yield Buffer.from(`${said}${envelopeMembers(answer)},"data":`);
+  yield* moreRows(answer, { after: 0 });
   yield Buffer.from('}');
 }

@@ -68,13 +68,17 @@ export const watchRoutes: readonly Route[] = [
       try {
         await invoke(context, request, 'watch', purpose, async (invocation) => {
           if (sql !== undefined) checkText(sql, 'the statement');
-          const found =
+          const subscriptions =
             sql === undefined
               ? watch.requireSubscription(id!, invocation.caller)
               : await watch.register(invocation, sql, statedPurpose(request, purpose));
-          invocation.describe({ purpose: found.purpose, objectType: found.statement.type, template: found.statement.template });
-          watch.checkResumption(found, resumeAfter, sql !== undefined);
-          claimed = watch.claim(found);
+          invocation.describe({
+            purpose: subscriptions.purpose,
+            objectType: subscriptions.statement.type,
+            template: subscriptions.statement.template,
+          });
+          watch.checkResumption(subscriptions, resumeAfter, sql !== undefined);
+          claimed = watch.claim(subscriptions);
         });
       } catch (error) {
         if (claimed !== null) watch.release(claimed);
@@ -105,11 +109,11 @@ async function followAll(
 ): Promise<void> {
   const { watch } = context;
   const id = lastIdText(request, parameter);
-  const told = id === null ? new Map<string, bigint>() : readCursors(id);
+  const toldPositions = id === null ? new Map<string, bigint>() : readCursors(id);
   const claimed: Subscription[] = [];
   const caller = await invoke(context, request, 'watch', undefined, async (invocation) => {
     const waiting = watch.registeredBy(invocation.caller);
-    for (const subscription of waiting) watch.checkResumption(subscription, cursorFor(told, subscription.id), false);
+    for (const subscription of waiting) watch.checkResumption(subscription, cursorFor(toldPositions, subscription.id), false);
     const [first] = waiting;
     if (first !== undefined) invocation.describe({ purpose: first.purpose });
     for (const subscription of waiting) claimed.push(watch.claim(subscription));
@@ -127,7 +131,7 @@ async function followAll(
     // Without a subscription no other check covers this stream.
     void watchStream(context, check, over.signal, (refusal) => client.end(errorEvent(problemText(refusal))));
     try {
-      await watch.followAll(caller, client, claimed, told);
+      await watch.followAll(caller, client, claimed, toldPositions);
     } finally {
       over.abort();
     }

@@ -55,7 +55,7 @@ export const ingestDocument = verb({
     const { format: isFormat, length, contentHash } = read;
     if (read.chunks.length === 0) throw new ServiceError('REL_UNPROCESSABLE', 'the document holds no text');
     const named = title ?? read.title;
-    const made = await storeDocument(verbCall, {
+    const storedDocument = await storeDocument(verbCall, {
       source_id: input.source_id,
       title: named,
       uri,
@@ -71,7 +71,7 @@ export const ingestDocument = verb({
         ...(heading !== null && { heading }),
       })),
     });
-    return { ...made, format: isFormat, title: named, length, content_hash: contentHash };
+    return { ...storedDocument, format: isFormat, title: named, length, content_hash: contentHash };
   },
 });
 

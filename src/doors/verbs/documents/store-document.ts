@@ -57,7 +57,7 @@ export const piece = z.object({
     .describe('a vector of your own; of all chunks of one length'),
 });
 
-export type Piece = z.output<typeof piece>;
+export type DocumentPiece = z.output<typeof piece>;
 
 export const pieces = z
   .array(
@@ -89,7 +89,7 @@ export interface NewDocument {
   readonly format?: string;
   readonly length?: number;
   readonly content_hash?: string;
-  readonly pieces: readonly (string | Piece)[];
+  readonly pieces: readonly (string | DocumentPiece)[];
 }
 
 export async function storeDocument(verbCall: VerbCall, document: NewDocument): Promise<z.output<typeof stored>> {
@@ -159,7 +159,7 @@ async function chunkRow(
   verbCall: VerbCall,
   id: string,
   sequence: number,
-  given: string | Piece,
+  given: string | DocumentPiece,
   notices: string[],
 ): Promise<ChunkRow> {
   const each = typeof given === 'string' ? { content: given } : given;
@@ -184,7 +184,7 @@ async function chunkRow(
   };
 }
 
-function contentOf({ content, text }: Piece, sequence: number): string {
+function contentOf({ content, text }: DocumentPiece, sequence: number): string {
   if (content !== undefined && text !== undefined && content !== text)
     throw new ServiceError('REL_INVALID', `chunk ${sequence}: content and text differ: give one of them`);
   const said = content ?? text ?? '';

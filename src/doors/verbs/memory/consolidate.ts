@@ -3,12 +3,12 @@ import { z } from 'zod';
 import { instant, toInstant } from '../../schemas/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows, PutRows } from '../../../projections/command.ts';
-import { putting, type Row, textOf } from '../verb-rows.ts';
+import { putting, type VerbRow, textOf } from '../verb-rows.ts';
 import { carrySubject } from '../source-subjects.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
-import { chainFrom, confidence, itemId, memoryType, standingOf, successorOf, unknownItem } from './memory-items.ts';
+import { chainFrom, confidence, itemId, memoryType, itemStateOf, successorOf, unknownItem } from './memory-items.ts';
 import { storing } from './remember.ts';
 
 export const consolidate = verb({
@@ -39,13 +39,13 @@ export const consolidate = verb({
   example: { id: 'a memory', content: 'Ada prefers coffee now', confidence: 0.8 },
   run: async (verbCall, { id, content, type, expected_version: version, ...input }) => {
     const asRead = version === undefined ? null : toInstant(version);
-    const standing = await standingOf(verbCall, type, id);
-    if (standing === null) throw unknownItem();
-    if (standing.state === 'superseded') {
+    const itemState = await itemStateOf(verbCall, type, id);
+    if (itemState === null) throw unknownItem();
+    if (itemState.state === 'superseded') {
       const chain = await chainFrom(verbCall, type, id);
       throw new ServiceError('REL_CONFLICT', `the memory was superseded: the live one is ${chain.at(-1)}`);
     }
-    const { row } = standing;
+    const { row } = itemState;
     const since = asRead ?? (row['system_from'] as bigint);
     const certainty = row['confidence'];
     const sure = input.confidence ?? (typeof certainty === 'number' ? certainty : 1);
@@ -84,7 +84,7 @@ interface CarriedFields {
 /**
  * The fields that the new memory takes over from the earlier one: all but its text, its origin, and those masked for the caller.
  */
-function keptOf(verbCall: VerbCall, type: string, row: Row): CarriedFields {
+function keptOf(verbCall: VerbCall, type: string, row: VerbRow): CarriedFields {
   const [named, memoryClass] = [textOf(row['session_id']), textOf(row['memory_class'])];
   const masked = verbCall.snapshot.masksOf(type);
   const { properties, primaryKey } = verbCall.type(type);
@@ -143,9 +143,9 @@ export const resolve = verb({
   tool: { title: 'Resolve', readOnly: true },
   example: { id: 'a memory' },
   run: async (verbCall, { id, type }) => {
-    if ((await standingOf(verbCall, type, id)) === null) throw unknownItem();
+    if ((await itemStateOf(verbCall, type, id)) === null) throw unknownItem();
     const chain = await chainFrom(verbCall, type, id);
-    const last = await standingOf(verbCall, type, chain.at(-1)!);
+    const last = await itemStateOf(verbCall, type, chain.at(-1)!);
     if (last === null) throw unknownItem();
     const certainty = last.row['confidence'];
     return {
@@ -183,13 +183,13 @@ export const recognize = verb({
   example: { id: 'a memory' },
   run: async (verbCall, { id, type }) => {
     const { snapshot } = verbCall;
-    const standing = await standingOf(verbCall, type, id);
-    if (standing === null) {
+    const itemState = await itemStateOf(verbCall, type, id);
+    if (itemState === null) {
       const erased = snapshot.removals.removedAfter(type, 0n).some(({ keys }) => keys.includes(id));
       const nothing = { valid_from: null, valid_to: null, superseded_by: null, last_recalled: null, recalls: 0, version: null };
       return { known: false, id, state: erased ? ('erased' as const) : null, ...nothing, quarantined: false };
     }
-    const { row, state } = standing;
+    const { row, state } = itemState;
     const path = textOf(row['namespace_path']);
     const [recalled] = snapshot.recallsOf(type, [{ key: id, path }], snapshot.instant);
     const hidden = await verbCall.ask(`SELECT namespace_path FROM Quarantine WHERE item_type = $1 AND item_id = $2`, [type, id]);

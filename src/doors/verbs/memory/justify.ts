@@ -2,12 +2,12 @@
 import { z } from 'zod';
 import { ServiceError } from '../../../errors.ts';
 import type { DeleteRows } from '../../../projections/command.ts';
-import { putting, quote, type Row, textOf } from '../verb-rows.ts';
+import { putting, quote, type VerbRow, textOf } from '../verb-rows.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import { decisionStep } from './consolidate.ts';
 import { itemId, unknownItem } from './memory-items.ts';
-import { downstream, findRow, isItem, type Link, upstream } from './provenance.ts';
+import { downstream, findRow, isItem, type ProvenanceLink, upstream } from './provenance.ts';
 
 const link = z.object({
   kind: z.string().describe('MemoryItem, DocumentChunk, DocumentSource, ToolCall, DecisionRecord or AgentSession'),
@@ -35,25 +35,25 @@ export const justify = verb({
   tool: { title: 'Justify', readOnly: true },
   example: { id: 'a memory' },
   run: async (verbCall, { id }) => {
-    const found = await findRow(verbCall, id);
-    if (found === null) throw unknownItem();
-    const rests = [...(await upstream(verbCall, found)), found];
-    const derived = await downstream(verbCall, found, true);
+    const itemLink = await findRow(verbCall, id);
+    if (itemLink === null) throw unknownItem();
+    const rests = [...(await upstream(verbCall, itemLink)), itemLink];
+    const derived = await downstream(verbCall, itemLink, true);
     return {
       id,
-      kind: found.kind,
+      kind: itemLink.kind,
       chain: rests.sort(bySystemTime).map(describeLink),
       derived: [...derived].sort(bySystemTime).map(describeLink),
     };
   },
 });
 
-function bySystemTime(a: Link, b: Link): number {
+function bySystemTime(a: ProvenanceLink, b: ProvenanceLink): number {
   const [one, other] = [a.row['system_from'] as bigint, b.row['system_from'] as bigint];
   return one < other ? -1 : one > other ? 1 : 0;
 }
 
-function describeLink({ kind, id, relation, of, row }: Link): z.input<typeof link> {
+function describeLink({ kind, id, relation, of, row }: ProvenanceLink): z.input<typeof link> {
   return {
     kind,
     id,
@@ -168,7 +168,7 @@ export const liftQuarantine = verb({
   },
 });
 
-function checkDeletable(verbCall: VerbCall, closure: readonly Link[]): Promise<void> {
+function checkDeletable(verbCall: VerbCall, closure: readonly ProvenanceLink[]): Promise<void> {
   return checkRight(
     verbCall,
     closure.map(({ kind, id, row }) => ({ type: kind, id, path: textOf(row['namespace_path']) })),
@@ -190,13 +190,18 @@ async function checkRight(verbCall: VerbCall, items: readonly Item[]): Promise<v
   for (const type of new Set(items.map((item) => item.type))) {
     const ids = items.filter((item) => item.type === type).map(({ id }) => id);
     const snapshot = verbCall.invocation.deletable(type);
-    const found = new Set<string>();
+    const dependentIds = new Set<string>();
     for (let first = 0; first < ids.length; first += 500) {
       const some = ids.slice(first, first + 500);
       const marks = some.map((_, i) => `$${i + 1}`).join(', ');
-      const rows: Row[] = await verbCall.askOn(snapshot, `SELECT _pk FROM ${quote(type)} WHERE _pk IN (${marks})`, some, 'all');
-      for (const row of rows) found.add(String(row['_pk']));
+      const rows: VerbRow[] = await verbCall.askOn(
+        snapshot,
+        `SELECT _pk FROM ${quote(type)} WHERE _pk IN (${marks})`,
+        some,
+        'all',
+      );
+      for (const row of rows) dependentIds.add(String(row['_pk']));
     }
-    if (ids.some((id) => !found.has(id))) throw refusal();
+    if (ids.some((id) => !dependentIds.has(id))) throw refusal();
   }
 }

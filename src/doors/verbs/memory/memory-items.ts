@@ -1,7 +1,7 @@
 /** The common part of memory verbs: types, ids, and the state of an item. */
 import { ServiceError } from '../../../errors.ts';
 import { z } from 'zod';
-import type { Row } from '../verb-rows.ts';
+import type { VerbRow } from '../verb-rows.ts';
 import { quote, textOf } from '../verb-rows.ts';
 import type { VerbCall } from '../verb-call.ts';
 
@@ -17,14 +17,14 @@ export const confidence = z.number().min(0).max(1);
 export const sessionId = z.string().min(1).max(1_024);
 
 /** How an item stands now; every version of it that may be seen, the newest last. */
-export interface Standing {
+export interface ItemState {
   readonly state: 'live' | 'superseded';
   /** The live version, else the last one. */
-  readonly row: Row;
+  readonly row: VerbRow;
 }
 
 /** Null for an item that never existed, and for one that the caller may not see. */
-export async function standingOf(verbCall: VerbCall, type: string, id: string): Promise<Standing | null> {
+export async function itemStateOf(verbCall: VerbCall, type: string, id: string): Promise<ItemState | null> {
   verbCall.type(type);
   const [live] = await ownFirst(verbCall, await verbCall.ask(`SELECT * FROM ${quote(type)} WHERE _pk = $1`, [id]));
   if (live !== undefined) return { state: 'live', row: live };
@@ -38,7 +38,7 @@ export async function standingOf(verbCall: VerbCall, type: string, id: string): 
 }
 
 /** Rows of one key may be of several paths: that of the caller's own comes first. */
-async function ownFirst(verbCall: VerbCall, rows: Row[]): Promise<Row[]> {
+async function ownFirst(verbCall: VerbCall, rows: VerbRow[]): Promise<VerbRow[]> {
   const { path } = verbCall.invocation.caller;
   return rows.sort((a, b) => Number(textOf(b['namespace_path']) === path) - Number(textOf(a['namespace_path']) === path));
 }

@@ -8,15 +8,15 @@
  *   ToolCall of a recall                             result: the ids that it answered with
  */
 import { ServiceError } from '../../../errors.ts';
-import { listOf, quote, type Row, textOf } from '../verb-rows.ts';
+import { listOf, quote, type VerbRow, textOf } from '../verb-rows.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
 import { memoryItem } from './memory-items.ts';
 
-export interface Link {
+export interface ProvenanceLink {
   readonly kind: string;
   readonly id: string;
-  readonly row: Row;
+  readonly row: VerbRow;
   /** Its relation to the row before it. */
   readonly relation: string;
   /** Id of the one before it. */
@@ -44,16 +44,16 @@ export function isItem(verbCall: VerbCall, kind: string): boolean {
 }
 
 /** The newest version of the row with an id, in any type: memories first. */
-export async function findRow(verbCall: VerbCall, id: string): Promise<Link | null> {
-  const found = (await new Reader(verbCall).find([id])).get(id);
-  return found === undefined ? null : { ...found, relation: 'asked for', of: id };
+export async function findRow(verbCall: VerbCall, id: string): Promise<ProvenanceLink | null> {
+  const itemLink = (await new ProvenanceReader(verbCall).find([id])).get(id);
+  return itemLink === undefined ? null : { ...itemLink, relation: 'asked for', of: id };
 }
 
 /** The sources of a row, step by step, nearest first. */
-export async function upstream(verbCall: VerbCall, from: Link): Promise<readonly Link[]> {
-  const reader = new Reader(verbCall);
+export async function upstream(verbCall: VerbCall, from: ProvenanceLink): Promise<readonly ProvenanceLink[]> {
+  const reader = new ProvenanceReader(verbCall);
   return walk(verbCall, from, async (round) => {
-    const links: Link[] = [];
+    const links: ProvenanceLink[] = [];
     const items = round.filter(({ kind }) => isItem(verbCall, kind));
     await follow(reader, links, items, 'ToolCall', 'tool_call_id', 'made by');
     for (const kind of new Set(items.map((link) => link.kind))) {
@@ -64,8 +64,8 @@ export async function upstream(verbCall: VerbCall, from: Link): Promise<readonly
     const sources = await reader.find(items.flatMap(({ row }) => listOf(row['derived_from'])));
     for (const { id, row } of items) {
       for (const each of listOf(row['derived_from'])) {
-        const found = sources.get(each);
-        if (found !== undefined) links.push({ ...found, relation: 'derived from', of: id });
+        const sourceLink = sources.get(each);
+        if (sourceLink !== undefined) links.push({ ...sourceLink, relation: 'derived from', of: id });
       }
     }
     await followLists(reader, links, items, 'DecisionRecord', 'inputs', 'decided in');
@@ -82,10 +82,10 @@ export async function upstream(verbCall: VerbCall, from: Link): Promise<readonly
 }
 
 /** The dependents of a row, step by step. `readers`: with the recalls that answered with it. */
-export async function downstream(verbCall: VerbCall, from: Link, readers: boolean): Promise<readonly Link[]> {
-  const reader = new Reader(verbCall);
+export async function downstream(verbCall: VerbCall, from: ProvenanceLink, readers: boolean): Promise<readonly ProvenanceLink[]> {
+  const reader = new ProvenanceReader(verbCall);
   return walk(verbCall, from, async (round) => {
-    const links: Link[] = [];
+    const links: ProvenanceLink[] = [];
     const made = { ToolCall: 'tool_call_id', AgentSession: 'session_id' } as const;
     const rest = round.filter(({ kind }) => !Object.hasOwn(made, kind));
     for (const type of itemTypes(verbCall)) {
@@ -124,20 +124,34 @@ export async function downstream(verbCall: VerbCall, from: Link, readers: boolea
 }
 
 /** Follows a column of links to the rows that it names. */
-async function follow(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
-  const found = await reader.byKey(
+async function follow(
+  reader: ProvenanceReader,
+  to: ProvenanceLink[],
+  links: readonly ProvenanceLink[],
+  type: string,
+  column: string,
+  relation: string,
+) {
+  const dependentRows = await reader.byKey(
     type,
     links.flatMap(({ row }) => textOf(row[column]) ?? []),
   );
   for (const { id, row } of links) {
     const key = textOf(row[column]);
-    const each = key === null ? undefined : found.get(key);
+    const each = key === null ? undefined : dependentRows.get(key);
     if (each !== undefined) to.push({ kind: type, id: key!, row: each, relation, of: id });
   }
 }
 
 /** Finds the rows of a type that name links in a column. */
-async function pointing(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
+async function pointing(
+  reader: ProvenanceReader,
+  to: ProvenanceLink[],
+  links: readonly ProvenanceLink[],
+  type: string,
+  column: string,
+  relation: string,
+) {
   const ids = links.map(({ id }) => id);
   for (const row of await reader.rows(type, column, ids)) {
     to.push({ kind: type, id: keyOf(row), row, relation, of: textOf(row[column])! });
@@ -145,7 +159,14 @@ async function pointing(reader: Reader, to: Link[], links: readonly Link[], type
 }
 
 /** Finds the rows of a type that name links in a list column. */
-async function followLists(reader: Reader, to: Link[], links: readonly Link[], type: string, column: string, relation: string) {
+async function followLists(
+  reader: ProvenanceReader,
+  to: ProvenanceLink[],
+  links: readonly ProvenanceLink[],
+  type: string,
+  column: string,
+  relation: string,
+) {
   for (const { id } of links) {
     for (const row of await reader.naming(type, column, id)) to.push({ kind: type, id: keyOf(row), row, relation, of: id });
   }
@@ -153,21 +174,21 @@ async function followLists(reader: Reader, to: Link[], links: readonly Link[], t
 
 async function walk(
   verbCall: VerbCall,
-  from: Link,
-  next: (round: readonly Link[]) => Promise<readonly Link[]>,
-): Promise<readonly Link[]> {
+  from: ProvenanceLink,
+  next: (round: readonly ProvenanceLink[]) => Promise<readonly ProvenanceLink[]>,
+): Promise<readonly ProvenanceLink[]> {
   const seen = new Set([`${from.kind} ${from.id}`]);
-  const found: Link[] = [];
-  for (let round: readonly Link[] = [from]; round.length > 0; ) {
-    const following: Link[] = [];
+  const recallLinks: ProvenanceLink[] = [];
+  for (let round: readonly ProvenanceLink[] = [from]; round.length > 0; ) {
+    const following: ProvenanceLink[] = [];
     for (const each of await next(round)) {
       const key = `${each.kind} ${each.id}`;
       if (seen.has(key)) continue;
       seen.add(key);
-      found.push(each);
+      recallLinks.push(each);
       // A recall only read the row: other rows of that call don't depend on it.
       if (each.relation !== 'recalled by') following.push(each);
-      if (found.length > linksMax) {
+      if (recallLinks.length > linksMax) {
         throw new ServiceError(
           'REL_UNPROCESSABLE',
           `more than ${linksMax} rows are connected with it: ask about one of them instead`,
@@ -177,43 +198,43 @@ async function walk(
     await verbCall.parts.yieldTurn();
     round = following;
   }
-  return found;
+  return recallLinks;
 }
 
 /** Ids that one question names. */
 const idsAtOnce = 200;
 
 /** Finds rows by the ids that they name, as the caller sees them: few queries for many ids. */
-class Reader {
+class ProvenanceReader {
   readonly #verbCall: VerbCall;
   /** Lists by type and column: the rows by each id in them. */
-  readonly #lists = new Map<string, Promise<ReadonlyMap<string, readonly Row[]>>>();
+  readonly #lists = new Map<string, Promise<ReadonlyMap<string, readonly VerbRow[]>>>();
 
   constructor(verbCall: VerbCall) {
     this.#verbCall = verbCall;
   }
 
   /** Finds rows by id, in any type. */
-  async find(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<Link, 'kind' | 'id' | 'row'>>> {
-    const found = new Map<string, Pick<Link, 'kind' | 'id' | 'row'>>();
+  async find(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<ProvenanceLink, 'kind' | 'id' | 'row'>>> {
+    const rowsById = new Map<string, Pick<ProvenanceLink, 'kind' | 'id' | 'row'>>();
     for (const kind of [...itemTypes(this.#verbCall), 'DecisionRecord', 'ToolCall', 'AgentSession']) {
-      const open = ids.filter((id) => !found.has(id));
-      for (const [id, row] of await this.byKey(kind, open)) found.set(id, { kind, id, row });
+      const open = ids.filter((id) => !rowsById.has(id));
+      for (const [id, row] of await this.byKey(kind, open)) rowsById.set(id, { kind, id, row });
     }
-    return found;
+    return rowsById;
   }
 
-  async byKey(type: string, keys: readonly string[]): Promise<ReadonlyMap<string, Row>> {
+  async byKey(type: string, keys: readonly string[]): Promise<ReadonlyMap<string, VerbRow>> {
     return new Map((await this.#rowsWhereIn(type, '_pk', keys)).map((row) => [keyOf(row), row]));
   }
 
   /** Rows by the values of a column; none where the type lacks it. */
-  async rows(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
+  async rows(type: string, column: string, values: readonly string[]): Promise<readonly VerbRow[]> {
     return this.#has(type, column) ? this.#rowsWhereIn(type, column, values) : [];
   }
 
   /** Rows whose list names the id. */
-  async naming(type: string, column: string, id: string): Promise<readonly Row[]> {
+  async naming(type: string, column: string, id: string): Promise<readonly VerbRow[]> {
     if (!this.#has(type, column)) return [];
     const name = `${type} ${column}`;
     let lists = this.#lists.get(name);
@@ -222,15 +243,15 @@ class Reader {
   }
 
   /** The pattern may find more: LIKE escapes nothing. */
-  async recallsOf(id: string): Promise<readonly Row[]> {
+  async recallsOf(id: string): Promise<readonly VerbRow[]> {
     const rows = await this.#newest('ToolCall', "name = 'recall' AND result LIKE $1", [`%${JSON.stringify(id)}%`]);
     return rows.filter(
       (row) => (parseExactJson(textOf(row['result']) ?? '{}') as { ids?: readonly string[] }).ids?.includes(id) === true,
     );
   }
 
-  async #listsOf(type: string, column: string): Promise<ReadonlyMap<string, readonly Row[]>> {
-    const byId = new Map<string, Row[]>();
+  async #listsOf(type: string, column: string): Promise<ReadonlyMap<string, readonly VerbRow[]>> {
+    const byId = new Map<string, VerbRow[]>();
     for (const row of await this.#newest(type, `${column} IS NOT NULL`, [])) {
       for (const id of new Set(listOf(row[column]))) {
         const known = byId.get(id);
@@ -241,9 +262,9 @@ class Reader {
     return byId;
   }
 
-  async #rowsWhereIn(type: string, column: string, values: readonly string[]): Promise<readonly Row[]> {
+  async #rowsWhereIn(type: string, column: string, values: readonly string[]): Promise<readonly VerbRow[]> {
     const distinct = [...new Set(values)];
-    const rows: Row[] = [];
+    const rows: VerbRow[] = [];
     for (let first = 0; first < distinct.length; first += idsAtOnce) {
       const some = distinct.slice(first, first + idsAtOnce);
       const marks = some.map((_, i) => `$${i + 1}`).join(', ');
@@ -253,11 +274,11 @@ class Reader {
   }
 
   /** The newest version of each row that fits. */
-  async #newest(type: string, where: string, values: readonly string[]): Promise<readonly Row[]> {
+  async #newest(type: string, where: string, values: readonly string[]): Promise<readonly VerbRow[]> {
     const { snapshot } = this.#verbCall;
     if (snapshot.catalog.type(type) === undefined) return [];
     const rows = await this.#verbCall.ask(`SELECT * FROM ${quote(type)} WHERE ${where} ORDER BY system_from DESC`, values, 'all');
-    const first = new Map<string, Row>();
+    const first = new Map<string, VerbRow>();
     for (const row of rows) if (!first.has(keyOf(row))) first.set(keyOf(row), row);
     return [...first.values()];
   }
@@ -267,4 +288,4 @@ class Reader {
   }
 }
 
-const keyOf = (row: Row): string => String(row['_pk']);
+const keyOf = (row: VerbRow): string => String(row['_pk']);

@@ -14,9 +14,9 @@ import { cosineOf } from '../../../planner/embedding/hashing.ts';
 import { vectorColumns, wordColumns } from '../../../governance/embedding/embedded-columns.ts';
 import type { DefaultTime, Literal } from '../../../planner/syntax/statement.ts';
 import { tokensOf } from '../../../projections/rows/indexes/text/tokens.ts';
-import { quote, type Row } from '../verb-rows.ts';
+import { quote, type VerbRow } from '../verb-rows.ts';
 
-export type Ask = (sql: string, parameters: readonly Literal[], time: DefaultTime) => Promise<Row[]>;
+export type Ask = (sql: string, parameters: readonly Literal[], time: DefaultTime) => Promise<VerbRow[]>;
 
 export interface CandidateInput {
   readonly snapshot: GovernedSnapshot;
@@ -35,7 +35,7 @@ export interface CandidateRequest {
 }
 
 export interface Candidate {
-  readonly row: Row;
+  readonly row: VerbRow;
   /** The match, from 0 to 1; 1 without a query. */
   readonly rel: number;
 }
@@ -56,23 +56,23 @@ export async function candidates(input: CandidateRequest, at: bigint, parts: Can
   const time = { valid: at, system: at };
   const hidden = await quarantinedKeys(ask, type, time);
   const most = Math.min(candidatesMax, Math.max(candidatesMin, input.top_k) + hidden.size);
-  const from = (source: string, first: readonly Literal[], rest: string): Promise<Row[]> => {
+  const from = (source: string, first: readonly Literal[], rest: string): Promise<VerbRow[]> => {
     const { where, values } = conditionsOf(input, first);
     return ask(`SELECT * FROM ${source}${where}${rest}`, values, time);
   };
-  const isShown = (row: Row): boolean => !hidden.has(keyOf(row['namespace_path'], row['_pk']));
+  const isShown = (row: VerbRow): boolean => !hidden.has(keyOf(row['namespace_path'], row['_pk']));
   if (query === undefined) {
     const rows = await from(quote(type), [], ` ORDER BY valid_from DESC, _pk LIMIT ${most}`);
     return rows.filter(isShown).map((row) => ({ row, rel: 1 }));
   }
   const texts = textsOf(definition);
   const words = [...new Set(tokensOf(query))].slice(0, wordsMost);
-  const byWords: Row[] = [];
+  const byWords: VerbRow[] = [];
   if (texts.length > 0 && words.length > 0) {
     const { where, values } = conditionsOf(input, [words.join(' ')], [`MATCH(${texts.map(quote).join(', ')}, $1, STEMMED)`]);
     byWords.push(...(await ask(`SELECT *, _score FROM ${quote(type)}${where} ORDER BY _score DESC LIMIT ${most}`, values, time)));
   }
-  const alike: Row[] = [];
+  const alike: VerbRow[] = [];
   if (vector !== null) {
     for (const column of vectorsOf(definition, vector)) {
       const source = `SIMILAR($1, COLUMN => ${quote(column)}, VECTOR => $2)`;
@@ -82,17 +82,17 @@ export async function candidates(input: CandidateRequest, at: bigint, parts: Can
   const meaning = vector === null ? null : meaningOf(definition, vector);
   const arms = meaning === null ? 1 : 2;
   const half = numberIn(byWords[Math.floor((Math.min(byWords.length, medianOf) - 1) / 2)]) || 1;
-  const found = new Map<string, Candidate>();
-  const take = (row: Row, score: number): void => {
+  const candidatesByKey = new Map<string, Candidate>();
+  const take = (row: VerbRow, score: number): void => {
     const key = keyOf(row['namespace_path'], row['_pk']);
-    if (found.has(key) || !isShown(row)) return;
+    if (candidatesByKey.has(key) || !isShown(row)) return;
     const rel = (score / (score + half) + (meaning?.(row) ?? 0)) / arms;
-    if (rel > 0) found.set(key, { row, rel });
+    if (rel > 0) candidatesByKey.set(key, { row, rel });
   };
   for (const row of byWords) take(row, numberIn(row));
   // A row that is not among the best by words gets no score for words.
   for (const row of alike) take(row, 0);
-  return [...found.values()];
+  return [...candidatesByKey.values()];
 }
 
 function conditionsOf(
@@ -119,7 +119,7 @@ function vectorsOf(definition: TypeDefinition, { length }: readonly number[]): r
 }
 
 /** How alike a row is to the query, from 0 to 1; null: nothing tells. */
-function meaningOf(definition: TypeDefinition, vector: readonly number[]): ((row: Row) => number) | null {
+function meaningOf(definition: TypeDefinition, vector: readonly number[]): ((row: VerbRow) => number) | null {
   const sought = Float64Array.from(vector);
   if (sought.every((component) => component === 0)) return null;
   const columns = vectorsOf(definition, vector);
@@ -130,7 +130,7 @@ function meaningOf(definition: TypeDefinition, vector: readonly number[]): ((row
     }, 0);
 }
 
-function numberIn(row: Row | undefined): number {
+function numberIn(row: VerbRow | undefined): number {
   const score = row?.['_score'];
   return typeof score === 'number' ? score : 0;
 }

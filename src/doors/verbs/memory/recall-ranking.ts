@@ -13,7 +13,7 @@ import { float } from '../../schemas/exact-numbers.ts';
 import { instant } from '../../schemas/instants.ts';
 import type { RecalledRow } from '../../../governance/gate-contract.ts';
 import { compareText } from '../../../log/values/value.ts';
-import { type Row, textOf } from '../verb-rows.ts';
+import { type VerbRow, textOf } from '../verb-rows.ts';
 import { confidence, memoryItem, memoryType, sessionId } from './memory-items.ts';
 import { type CandidateInput, candidates } from './recall-candidates.ts';
 
@@ -52,7 +52,7 @@ export interface RankingInput extends CandidateInput {
 
 export interface Ranked {
   readonly key: string;
-  readonly row: Row;
+  readonly row: VerbRow;
   readonly score: number;
   readonly components: { readonly rel: number; readonly rec: number; readonly ret: number; readonly n: number };
 }
@@ -66,11 +66,14 @@ export interface Ranking {
 
 /** `at`: instant of both axes. */
 export async function rank(input: RecallInput, at: bigint, parts: RankingInput): Promise<Ranking> {
-  const found = await candidates({ ...input, query: input.query ?? input.q }, at, parts);
+  const recallCandidates = await candidates({ ...input, query: input.query ?? input.q }, at, parts);
   const { snapshot } = parts;
-  const named: RecalledRow[] = found.map(({ row }) => ({ key: String(row['_pk']), path: textOf(row['namespace_path']) }));
+  const named: RecalledRow[] = recallCandidates.map(({ row }) => ({
+    key: String(row['_pk']),
+    path: textOf(row['namespace_path']),
+  }));
   const recalled = input.stability_days === undefined ? null : snapshot.recallsOf(input.type, named, at);
-  const scored = found.map(({ row, rel }, i): Ranked => {
+  const scored = recallCandidates.map(({ row, rel }, i): Ranked => {
     const { count: n, last } = recalled?.[i] ?? { count: 0, last: null };
     const validFrom = row['valid_from'] as bigint;
     const rec =
@@ -111,7 +114,7 @@ function withinBudget(ranked: readonly Ranked[], input: RecallInput, { tokens }:
   return { memories: ranked.slice(0, taken), tokens: sum };
 }
 
-export function contentOf(row: Row): string | null {
+export function contentOf(row: VerbRow): string | null {
   return textOf(row['content']);
 }
 

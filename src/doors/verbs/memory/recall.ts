@@ -4,7 +4,7 @@ import { toInstant } from '../../schemas/instants.ts';
 import { ServiceError } from '../../../errors.ts';
 import type { PinnedGrant } from '../../../governance/gate-contract.ts';
 import { grantOf } from '../../../planner/exhibits/recipe.ts';
-import { type Row, textOf } from '../verb-rows.ts';
+import { type VerbRow, textOf } from '../verb-rows.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { tokenCounter, tokenizerName } from '../model-tokens.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
@@ -182,7 +182,7 @@ export const replayRecall = verb({
   },
 });
 
-export async function replay(verbCall: VerbCall, call: Row) {
+export async function replay(verbCall: VerbCall, call: VerbRow) {
   const [given, result, recipe] = ['arguments', 'result', 'recipe'].map((name) =>
     parseExactJson(textOf(call[name]) ?? 'null'),
   ) as [unknown, { ids: string[]; scores: number[] }, Recipe];

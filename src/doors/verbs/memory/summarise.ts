@@ -7,7 +7,7 @@ import { ServiceError } from '../../../errors.ts';
 import { addHashed, cosineOf, hashedDims } from '../../../planner/embedding/hashing.ts';
 import { I64_MAX } from '../../../log/values/value.ts';
 import type { Literal } from '../../../planner/syntax/statement.ts';
-import { groupBy, type Row, textOf } from '../verb-rows.ts';
+import { groupBy, type VerbRow, textOf } from '../verb-rows.ts';
 import { nanosecondsOut, verb } from '../verb.ts';
 import type { VerbCall } from '../verb-call.ts';
 import { parseExactJson } from '../../shared/read-exact-json.ts';
@@ -64,7 +64,7 @@ export const summarise = verb({
     const sentences = sources
       .map(({ row }) => row)
       .sort(byTime)
-      .flatMap((row, place) => sentencesOf(row).map((text) => ({ text, place })))
+      .flatMap((row, sourceNumber) => sentencesOf(row).map((text) => ({ text, sourceNumber })))
       .slice(-sentencesMax);
     const summary = chooseSentences(sentences, input.max_sentences).join(' ');
     const ids = sources.map(({ key }) => key);
@@ -86,21 +86,21 @@ export const summarise = verb({
   },
 });
 
-function byTime(a: Row, b: Row): number {
+function byTime(a: VerbRow, b: VerbRow): number {
   const [one, other] = [a['valid_from'] as bigint, b['valid_from'] as bigint];
   return one < other ? -1 : one > other ? 1 : String(a['_pk']) < String(b['_pk']) ? -1 : 1;
 }
 
 const segmenter = new Intl.Segmenter('en', { granularity: 'sentence' });
 
-function sentencesOf(row: Row): string[] {
+function sentencesOf(row: VerbRow): string[] {
   const content = textOf(row['content']) ?? '';
   return [...segmenter.segment(content)].map(({ segment }) => segment.trim()).filter((text) => text !== '');
 }
 
 interface Sentence {
   readonly text: string;
-  readonly place: number;
+  readonly sourceNumber: number;
 }
 
 function chooseSentences(sentences: readonly Sentence[], most: number): readonly string[] {
@@ -120,10 +120,10 @@ function chooseSentences(sentences: readonly Sentence[], most: number): readonly
       return 1 - damping + damping * sum;
     });
   }
-  const newest = Math.max(1, ...sentences.map(({ place }) => place));
+  const newest = Math.max(1, ...sentences.map(({ sourceNumber: place }) => place));
   const seen = new Set<string>();
   return scores
-    .map((score, i) => ({ i, score: score * (0.5 + (0.5 * sentences[i]!.place) / newest) }))
+    .map((score, i) => ({ i, score: score * (0.5 + (0.5 * sentences[i]!.sourceNumber) / newest) }))
     .sort((a, b) => b.score - a.score || a.i - b.i)
     .filter(({ i }) => !seen.has(sentences[i]!.text) && seen.add(sentences[i]!.text))
     .slice(0, most)
@@ -239,8 +239,8 @@ async function sessionsOf(
     'SELECT _pk, namespace_path, session_id, valid_from, valid_to FROM MemoryItem WHERE session_id',
     again,
   )) {
-    const shown = rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
-    for (const [id, of] of groupBy(shown, (row) => String(row['session_id']))) {
+    const visibleRows = rows.filter((row) => !hidden.has(keyOf(row['namespace_path'], row['_pk'])));
+    for (const [id, of] of groupBy(visibleRows, (row) => String(row['session_id']))) {
       const from = of.reduce(
         (first, row) => ((row['valid_from'] as bigint) < first ? (row['valid_from'] as bigint) : first),
         I64_MAX,
@@ -255,24 +255,24 @@ async function sessionsOf(
 /** The last summary of each session. */
 async function summariesOf(verbCall: VerbCall, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
   const hidden = await hiddenMemories(verbCall);
-  const found = new Map<string, string>();
+  const lastSummaries = new Map<string, string>();
   const sql = `SELECT _pk, namespace_path, session_id, content FROM MemoryItem WHERE memory_class = '${memoryClass}' AND session_id`;
   for (const rows of await inPieces(verbCall, sql, ids, ' ORDER BY valid_from, _pk')) {
     for (const row of rows) {
       const content = textOf(row['content']);
       if (content !== null && !hidden.has(keyOf(row['namespace_path'], row['_pk'])))
-        found.set(String(row['session_id']), content);
+        lastSummaries.set(String(row['session_id']), content);
     }
   }
-  return found;
+  return lastSummaries;
 }
 
 const hiddenMemories = (verbCall: VerbCall) =>
   quarantinedKeys((sql, given, time) => verbCall.ask(sql, given, time), 'MemoryItem', 'current');
 
 /** Answers to the question for so many ids at a time. */
-async function inPieces(verbCall: VerbCall, sql: string, ids: readonly string[], rest = ''): Promise<readonly Row[][]> {
-  const answers: Row[][] = [];
+async function inPieces(verbCall: VerbCall, sql: string, ids: readonly string[], rest = ''): Promise<readonly VerbRow[][]> {
+  const answers: VerbRow[][] = [];
   for (let first = 0; first < ids.length; first += idsAtOnce) {
     const some = ids.slice(first, first + idsAtOnce);
     answers.push(await verbCall.ask(`${sql} IN (${some.map((_, i) => `$${i + 1}`).join(', ')})${rest}`, some));
